@@ -1,0 +1,1 @@
+"""One turn of conversation: history, budget, the screen, the settings panel."""

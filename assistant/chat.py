@@ -1,0 +1,67 @@
+"""One browser's chat: its conversation, its preferences, and its own handles on the answers in progress."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from assistant.conversation import Conversation
+from assistant.turn import Ending, Preferences, Screen, Turn
+from engine.host import EngineHost
+
+
+@dataclass(slots=True)
+class Chat:
+    """Chainlit loses its handle on an answer after an edit and on a closed tab; this one does not."""
+
+    preferences: Preferences
+    conversation: Conversation = field(default_factory=Conversation)
+    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _turns: dict[asyncio.Task[None], Turn] = field(default_factory=dict)
+    _known_costs: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    async def ask(self, host: EngineHost, screen: Screen, question_id: str, question: str) -> None:
+        """Answer a question after those asked before it; returns when the answer has ended, however it did."""
+        self.conversation.ask(question_id, question)
+        turn = Turn(
+            host=host,
+            conversation=self.conversation,
+            order=self._order,
+            screen=screen,
+            preferences=self.preferences,
+            question_id=question_id,
+            question=question,
+            known_costs=self._known_costs,
+        )
+        task = asyncio.create_task(turn.run())
+        self._turns[task] = turn
+        try:
+            with suppress(asyncio.CancelledError):  # ended before it began: there is nothing to show
+                await task
+        finally:
+            del self._turns[task]
+
+    async def end_turns(self, ending: Ending) -> None:
+        """End every answer in progress or waiting; returns when they have ended."""
+        tasks = list(self._turns)
+        for task in tasks:
+            turn = self._turns[task]
+            if not turn.closing and turn.ending is None:
+                task.cancel()
+            turn.ending = ending
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def rewind(self, question_id: str) -> str | None:
+        """Take back a question and all after it; returns its text, or None if this chat never asked it."""
+        if not self.conversation.knows(question_id):
+            return None
+        await self.end_turns("superseded")
+        return self.conversation.rewind(question_id)
+
+    async def leave(self, grace_s: float, is_back: Callable[[], bool]) -> None:
+        """The browser is gone: let answers go on for `grace_s`, then end them unless it is back."""
+        if self._turns:
+            await asyncio.sleep(grace_s)
+            if not is_back():
+                await self.end_turns("left")

@@ -1,0 +1,104 @@
+"""What has to be put right in Chainlit 2.12.0 for this app; each guard says why. Safe to apply again after a reload."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import chainlit
+from chainlit.config import config
+from chainlit.context import init_ws_context
+from chainlit.server import sio
+from chainlit.session import WebsocketSession
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""uvicorn's own limit for a WebSocket frame."""
+OUTSIDE_LINK = re.compile(r"<link\b[^>]*\bhref=\"https?://[^>]*>")
+CHINESE, ENGLISH = "zh-CN", "en-US"
+
+
+def apply() -> None:
+    """Put every guard in place."""
+    _raise_attribute_error()
+    _stop_quietly()
+    _take_long_messages()
+    _speak_supported_languages()
+    _fetch_nothing_outside()
+
+
+def _raise_attribute_error() -> None:
+    """Chainlit's lazy `__getattr__` raises KeyError for what it lacks. Pickling asks every module for attributes and
+    expects AttributeError: torch.compile in a forked vLLM engine dies of it."""
+    lazy: Callable[[str], Any] = vars(chainlit)["__getattr__"]
+    if getattr(lazy, "guarded", False):
+        return
+
+    def guarded(name: str) -> Any:
+        try:
+            return lazy(name)
+        except KeyError:
+            raise AttributeError(f"module 'chainlit' has no attribute {name!r}") from None
+
+    guarded.guarded = True  # type: ignore[attr-defined]
+    vars(chainlit)["__getattr__"] = guarded
+
+
+def _stop_quietly() -> None:
+    """Chainlit's stop posts an English notice and cancels only the newest task; ours leaves it to on_stop."""
+
+    @sio.on("stop")  # type: ignore[untyped-decorator]
+    async def stop(sid: str) -> None:
+        session = WebsocketSession.get(sid)
+        if session and config.code.on_stop:
+            init_ws_context(session)
+            await config.code.on_stop()
+        if session and session.current_task:
+            session.current_task.cancel()  # a question so new that it has no answer to end yet
+
+
+def _take_long_messages() -> None:
+    """Socket.IO drops the connection without a word at 1 MB; a question that long gets an answer saying so."""
+    sio.eio.max_http_buffer_size = MAX_MESSAGE_BYTES
+
+
+def _speak_supported_languages() -> None:
+    """Chainlit knows languages by their exact tag: every zh-* gets Chinese, all others English."""
+    from chainlit import server
+    from chainlit.markdown import get_markdown_str
+
+    def markdown(root: str, language: str) -> str | None:
+        return get_markdown_str(root, supported(language))
+
+    server.get_markdown_str = markdown
+    translations = type(config).load_translation
+    if not getattr(translations, "guarded", False):
+
+        def load_translation(self: Any, language: str) -> Any:
+            return translations(self, supported(language))
+
+        load_translation.guarded = True  # type: ignore[attr-defined]
+        type(config).load_translation = load_translation  # type: ignore[method-assign]
+
+
+def _fetch_nothing_outside() -> None:
+    """Chainlit's page links style sheets and fonts of other hosts; an office without internet waits for them."""
+    from chainlit import server
+
+    template = server.get_html_template
+    if getattr(template, "guarded", False):
+        return
+
+    def html_template(root_path: str) -> str:
+        return OUTSIDE_LINK.sub("", template(root_path))
+
+    html_template.guarded = True  # type: ignore[attr-defined]
+    server.get_html_template = html_template
+
+
+def supported(language: str) -> str:
+    """The language shown for a browser's tag."""
+    return CHINESE if language.lower().split("-")[0] == "zh" else ENGLISH
+
+
+def connected(session: WebsocketSession) -> bool:
+    """Whether the session's browser is there now: its socket may have come back under a new id."""
+    return bool(sio.manager.is_connected(session.socket_id, "/"))

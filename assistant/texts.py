@@ -1,0 +1,95 @@
+"""What the page says, in Chinese and in English."""
+
+from engine.words import Words
+
+PLACEHOLDER = "思考中..."
+"""Shown in the answer's place at once, whatever the language: scripts look for it."""
+THINKING = Words(PLACEHOLDER, PLACEHOLDER)
+
+SYSTEM_PROMPT = Words(
+    "你是知答，一名办公室里的中文助手。请直接、准确、简洁地回答；不知道的就说不知道。",
+    "You are Zhida, an office assistant. Answer directly, accurately and briefly; say so when you do not know.",
+)
+
+EMPTY_QUESTION = Words("请输入问题后再发送。", "Please type a question first.")
+NO_FILES = Words("目前还不能读取附件，请把内容粘贴到问题里。", "Files cannot be read yet; please paste the text.")
+LOST_QUESTION = Words("找不到要修改的问题，请重新提问。", "That question is gone; please ask it again.")
+EMPTY_ANSWER = Words("（模型没有给出任何内容，请换个说法再问一次。）", "(The model returned nothing; please rephrase.)")
+INTERNAL = Words("内部错误，这个问题没有答成；详情见服务器控制台。", "Internal error; see the server's console.")
+NOT_READY = Words("模型还没有就绪，请稍后再问。", "The model is not ready yet; please ask again later.")
+
+STOPPED = Words("已停止", "Stopped")
+CUT_OFF = Words("已达长度上限", "Cut off at the length limit")
+DEMO_ANSWER = Words("演示模型的回答，仅供体验", "Answered by the demo model, for trying out only")
+DEMO_BANNER = Words(
+    "当前是演示模型（Qwen2.5-Coder-0.5B），因为没有连上模型仓库。要用 ERNIE-4.5：联网后重启，或把 ERNIE-4.5-0.3B-PT 的文件夹路径写进 .env 的 ENGINE_MODEL。",
+    "This is the demo model (Qwen2.5-Coder-0.5B): no model hub could be reached. For ERNIE-4.5, restart with network "
+    "access, or set ENGINE_MODEL in .env to a folder with ERNIE-4.5-0.3B-PT.",
+)
+REGENERATE = Words("重新生成", "Regenerate")
+
+SWITCH_YES, SWITCH_NO = Words("确认切换", "Switch"), Words("取消", "Cancel")
+SWITCH_KEPT = Words("已取消，显卡档案不变。", "Cancelled; the profile stays.")
+SWITCH_FORBIDDEN = Words(
+    "这里不允许切换显卡档案（ENGINE_ALLOW_SWITCH）。", "Switching profiles is not allowed here (ENGINE_ALLOW_SWITCH)."
+)
+SETTINGS_TAKEN = Words("设置已生效，从下一个问题开始。", "Settings apply from the next question on.")
+
+
+def too_long_text(size: int, limit: int) -> Words:
+    """A message beyond what is even tokenized, sizes in characters."""
+    return Words(
+        f"内容过长：{size:,} 个字符，上限 {limit:,} 个。请缩短问题，或分几次提问。",
+        f"Too long: {size:,} characters, the limit is {limit:,}. Shorten the question or split it.",
+    )
+
+
+def loading(step: Words, fraction: float | None, seconds: int) -> Words:
+    """The state while the model loads."""
+    percent = f" {fraction:.0%}" if fraction is not None else ""
+    return Words(
+        f"模型加载中… {step.zh}{percent} · 已用 {seconds} 秒", f"Loading the model… {step.en}{percent} · {seconds} s"
+    )
+
+
+def queued(in_front: int) -> Words:
+    """The state while waiting for a slot."""
+    return Words(f"排队中… 前面还有 {in_front} 位", f"Queued… {in_front} ahead of you")
+
+
+def left_out(exchanges: int) -> Words:
+    """The notice that history was trimmed."""
+    return Words(
+        f"较早的 {exchanges} 轮对话已不在上下文中", f"The {exchanges} oldest exchanges are no longer in the context"
+    )
+
+
+def first_token(seconds: float) -> Words:
+    """Footer: time to first token."""
+    return Words(f"首字 {seconds:.2f} s", f"first token {seconds:.2f} s")
+
+
+def speed(tokens_per_s: float) -> Words:
+    """Footer: decoding speed."""
+    return Words(f"{tokens_per_s:.0f} 字元/s", f"{tokens_per_s:.0f} tokens/s")
+
+
+def tokens(prompt: int, answer: int, window: int) -> Words:
+    """Footer: tokens out of the window."""
+    return Words(f"提示 {prompt} + 回答 {answer} / {window}", f"prompt {prompt} + answer {answer} / {window}")
+
+
+def ask_switch(profile: str, reason: Words, running: int) -> Words:
+    """The question before the whole engine is exchanged."""
+    return Words(
+        f"要把显卡档案切换为 **{profile}** 吗？{reason.zh}\n\n这会影响所有人：正在生成的回答（现在 {running} 个）会被结束，引擎要重新加载，"
+        "其间的提问会等待。",
+        f"Switch the GPU profile to **{profile}**? {reason.en}\n\nThis concerns everybody: answers in progress "
+        f"({running} now) will end, and questions wait while the engine loads again.",
+    )
+
+
+def switching(profile: str, step: Words, fraction: float | None, seconds: int) -> Words:
+    """Progress of a switch."""
+    state = loading(step, fraction, seconds)
+    return Words(f"正在切换到 {profile}：{state.zh}", f"Switching to {profile}: {state.en}")

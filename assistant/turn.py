@@ -1,0 +1,221 @@
+"""One turn: a question becomes a prompt, waits for its slot, and is answered on the screen."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from assistant import texts
+from assistant.budget import Fitted, TokenCosts, fit
+from assistant.cleantext import CleanText
+from assistant.conversation import Conversation
+from engine.base import Delta, Engine, EngineInfo, EngineState, FinishReason, Sampling
+from engine.errors import EngineBusy, EngineDead, PromptTooLong, ZhidaError
+from engine.host import EngineHost
+from engine.words import Words
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 1800.0
+"""How long a question waits for a model that is still loading; a first download takes its time."""
+RETRY_SHARE = 0.75
+"""Of the window, when a server finds a prompt too long that was counted to fit."""
+
+Ending = Literal["stopped", "left", "superseded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What a chat's settings panel holds."""
+
+    sampling: Sampling
+    system: str
+    show_speed: bool = True
+
+
+@dataclass(slots=True)
+class Footer:
+    """What stands below an answer."""
+
+    notices: list[Words] = field(default_factory=list)
+    facts: list[Words] = field(default_factory=list)
+    warning: bool = False
+
+
+class Screen(Protocol):
+    """The place of one answer on the page."""
+
+    async def open(self) -> None:
+        """Take the place, with the placeholder in it."""
+
+    async def state(self, state: Words) -> None:
+        """Replace the placeholder; not called once there is text."""
+
+    async def write(self, text: str) -> None:
+        """Add to the answer; the first text replaces the placeholder."""
+
+    async def close(self, instead: Words | None, footer: Footer) -> None:
+        """The end; `instead` is shown where no text was written."""
+
+    async def vanish(self) -> None:
+        """Leave no trace."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One question of a chat; `order` makes a chat's questions go one after another."""
+
+    host: EngineHost
+    conversation: Conversation
+    order: asyncio.Lock
+    screen: Screen
+    preferences: Preferences
+    question_id: str
+    question: str
+    known_costs: dict[tuple[str, str, str], int]
+    ending: Ending | None = None
+    closing: bool = False
+    _text: str = ""
+    _footer: Footer = field(default_factory=Footer)
+
+    async def run(self) -> None:
+        """Answer, and say on the screen how it ended. Raises nothing."""
+        instead: Words | None = texts.EMPTY_ANSWER
+        try:
+            await self.screen.open()
+            async with self.order:
+                outcome = await self._answer()
+        except asyncio.CancelledError:
+            outcome, instead = self.ending or "stopped", texts.STOPPED
+            self._footer.notices.append(texts.STOPPED)
+        except ZhidaError as error:
+            outcome = "refused" if isinstance(error, PromptTooLong | EngineBusy) else "failed"
+            instead = self._warn(error.words)
+        except Exception:  # a chat never sees a traceback; the console gets it whole
+            log.exception("a turn failed")
+            outcome, instead = "failed", self._warn(texts.INTERNAL)
+        await self._finish(outcome, instead)
+
+    async def _finish(self, outcome: str, instead: Words | None) -> None:
+        self.closing = True
+        self.conversation.answer(self.question_id, self._text)
+        self.host.metrics.question(outcome)
+        if self.ending != "superseded":
+            if not self._text:
+                self._footer.notices = [notice for notice in self._footer.notices if notice != instead]
+            await self.screen.close(instead, self._footer)
+        if self.ending == "superseded":
+            await self.screen.vanish()
+
+    def _warn(self, words: Words) -> Words:
+        self._footer.notices.append(words)
+        self._footer.warning = True
+        return words
+
+    async def _answer(self) -> str:
+        """The outcome of an answer that ended by itself."""
+        while True:
+            engine = await self._ready_engine()
+            try:
+                fitted = await self._fit(engine, 1.0)
+                async with self._slot():
+                    await self.screen.state(texts.THINKING)
+                    if self.host.engine is engine:
+                        return await self._generate(engine, fitted)
+            except EngineDead:
+                self.host.report_death(engine)
+                raise
+
+    async def _ready_engine(self) -> Engine:
+        """The engine, once it answers; meanwhile the screen says how far it is."""
+        began = time.monotonic()
+        while (engine := self.host.engine) is None:
+            if self.host.state is EngineState.DEAD or time.monotonic() - began > PATIENCE_S:
+                raise EngineDead(self.host.reason or texts.NOT_READY)
+            loading = self.host.loading
+            seconds = int(time.monotonic() - self.host.since)
+            await self.screen.state(texts.loading(loading.step, loading.fraction, seconds))
+            await self.host.changed(1.0)
+        return engine
+
+    async def _fit(self, engine: Engine, share: float) -> Fitted:
+        return await fit(
+            self.preferences.system,
+            self.conversation.before(self.question_id),
+            self.question,
+            reserve=self.preferences.sampling.max_tokens,
+            window=int(engine.info.window * share),
+            count=engine.count,
+            costs=TokenCosts(engine.count, engine.info.model, self.known_costs),
+        )
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """A slot of the limiter's; while waiting, the screen shows the place in the queue."""
+        places: asyncio.Queue[int] = asyncio.Queue()
+        watcher = asyncio.create_task(self._show_places(places))
+        try:
+            async with self.host.limiter.slot(places.put_nowait):
+                watcher.cancel()
+                yield
+        finally:
+            watcher.cancel()
+
+    async def _show_places(self, places: "asyncio.Queue[int]") -> None:
+        while True:
+            await self.screen.state(texts.queued(await places.get()))
+
+    async def _generate(self, engine: Engine, fitted: Fitted) -> str:
+        """Stream the answer; a prompt that the engine finds too long after all is tried once more with less history."""
+        try:
+            last = await self._stream(engine, fitted)
+        except PromptTooLong:
+            if self._text or not fitted.messages[2:]:
+                raise
+            fitted = await self._fit(engine, RETRY_SHARE)
+            last = await self._stream(engine, fitted)
+        return self._conclude(engine.info, fitted, last)
+
+    async def _stream(self, engine: Engine, fitted: Fitted) -> Delta | None:
+        """Write all that comes; returns the last Delta."""
+        clean, last = CleanText(), None
+        request_id = f"zhida-{uuid.uuid4()}"
+        async with aclosing(engine.stream(fitted.messages, self.preferences.sampling, request_id)) as deltas:
+            async for delta in deltas:
+                if text := clean.feed(delta.text):
+                    self._text += text
+                    await self.screen.write(text)
+                last = delta
+        return last
+
+    def _conclude(self, info: EngineInfo, fitted: Fitted, last: Delta | None) -> str:
+        """Fill the footer; returns the outcome."""
+        if fitted.left_out:
+            self._footer.notices.append(texts.left_out(fitted.left_out))
+        if info.is_demo:
+            self._footer.notices.append(texts.DEMO_ANSWER)
+        if last is None:
+            return "answered"
+        self.host.metrics.answer(last)
+        self._footer.facts = facts(last, info.window, self.preferences.show_speed)
+        if last.finish is FinishReason.LENGTH:
+            self._footer.notices.append(texts.CUT_OFF)
+            return "length"
+        return "answered"
+
+
+def facts(last: Delta, window: int, with_speed: bool) -> list[Words]:
+    """First-token time, speed and tokens, as far as the engine gave them."""
+    found: list[Words] = []
+    if with_speed and last.timings and last.usage:
+        found.append(texts.first_token(last.timings.first_token_s))
+        decoding = last.timings.total_s - last.timings.first_token_s
+        if last.usage.answer_tokens > 1 and decoding > 0:
+            found.append(texts.speed((last.usage.answer_tokens - 1) / decoding))
+    if last.usage:
+        found.append(texts.tokens(last.usage.prompt_tokens, last.usage.answer_tokens, window))
+    return found

@@ -1,0 +1,153 @@
+"""A model server's plain HTTP side: what it serves, whether it lives, how busy it is, how long a prompt is.
+
+Every method raises httpx2.HTTPError where the server does not answer or refuses, and pydantic.ValidationError where
+its answer is not what an OpenAI-compatible server says.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import BaseModel, Field
+
+from engine.errors import ConfigurationError
+from engine.words import Words
+
+CONNECT_S, WRITE_S, PROBE_S, COUNT_S = 5.0, 10.0, 5.0, 30.0
+KEEPALIVE_S = 3.0
+"""Below the 5 s after which vLLM's HTTP server closes an idle connection: a question never meets a closing one."""
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S)
+
+RUNNING = ("vllm:num_requests_running",)
+WAITING = ("vllm:num_requests_waiting",)
+KV_USE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+"""The second is the name before vLLM 0.11."""
+HIGHEST_PORT = 65535
+ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
+
+
+class Card(BaseModel):
+    """One model of GET /v1/models; only vLLM says how long its context is."""
+
+    id: str
+    max_model_len: int | None = None
+
+
+class _Cards(BaseModel):
+    data: list[Card]
+
+
+class Tokenized(BaseModel):
+    """What POST /tokenize says. llama.cpp and SGLang have the path too, and answer something else there."""
+
+    count: int = Field(ge=0)
+    max_model_len: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy the server is; None where it does not say."""
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_use: float | None = None
+
+
+def is_local(host: str) -> bool:
+    """Whether `host` is this machine or its network, where an office's web proxy has no business."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local"))
+    return address.is_loopback or address.is_private or address.is_link_local
+
+
+def parse_load(exposition: str) -> Load:
+    """Load from a Prometheus page: requests summed over a server's engines, KV use averaged over them."""
+    wanted = RUNNING + WAITING + KV_USE
+    lines = "\n".join(line for line in exposition.splitlines() if line.startswith(wanted))
+    values: dict[str, list[float]] = {}
+    for family in text_string_to_metric_families(lines + "\n"):
+        for sample in family.samples:
+            values.setdefault(sample.name, []).append(float(sample.value))
+
+    def first(names: tuple[str, ...]) -> list[float] | None:
+        return next((values[name] for name in names if name in values), None)
+
+    running, waiting, kv_use = first(RUNNING), first(WAITING), first(KV_USE)
+    return Load(
+        running=None if running is None else round(sum(running)),
+        waiting=None if waiting is None else round(sum(waiting)),
+        kv_use=None if kv_use is None else sum(kv_use) / len(kv_use),
+    )
+
+
+class Endpoint:
+    """One server at `base_url` (which ends in /v1); vLLM's own paths lie at the root above it."""
+
+    def __init__(self, base_url: str, api_key: str | None, read_s: float) -> None:
+        self.base = base_url.strip().rstrip("/")
+        self.root = self.base.removesuffix("/v1")
+        self.address, self.is_local = _checked(self.base)
+        timeout = httpx2.Timeout(connect=CONNECT_S, write=WRITE_S, read=read_s, pool=CONNECT_S)
+        # a transport of one's own switches off the proxies of the environment, and nothing else of it
+        transport = httpx2.AsyncHTTPTransport(limits=LIMITS) if self.is_local else None
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.client = httpx2.AsyncClient(headers=headers, timeout=timeout, limits=LIMITS, transport=transport)
+
+    async def close(self) -> None:
+        """Close every connection, also those in use."""
+        await self.client.aclose()
+
+    async def cards(self) -> list[Card]:
+        """The models that are served."""
+        reply = await self._get(f"{self.base}/models")
+        return _Cards.model_validate_json(reply.raise_for_status().content).data
+
+    async def ping(self) -> None:
+        """Return if the server can answer questions now; servers without /health answer for their models instead."""
+        reply = await self._get(f"{self.root}/health")
+        if reply.status_code in ABSENT:
+            reply = await self._get(f"{self.base}/models")
+        if reply.is_server_error:
+            reply.raise_for_status()
+
+    async def load(self) -> Load:
+        """How busy it is. Raises nothing: a server without metrics is one that does not say."""
+        try:
+            reply = await self._get(f"{self.root}/metrics")
+            return parse_load(reply.text) if reply.is_success else Load()
+        except (httpx2.HTTPError, ValueError):  # ValueError: not a page in Prometheus' format
+            return Load()
+
+    async def tokenize(self, body: Mapping[str, Any]) -> Tokenized | None:
+        """POST /tokenize; None where the server has no such thing."""
+        reply = await self.client.post(f"{self.root}/tokenize", json=dict(body), timeout=COUNT_S)
+        if reply.status_code in ABSENT:
+            return None
+        return Tokenized.model_validate_json(reply.raise_for_status().content)
+
+    async def _get(self, url: str) -> httpx2.Response:
+        return await self.client.get(url, timeout=PROBE_S)
+
+
+def _checked(base: str) -> tuple[str, bool]:
+    """The address as it may be shown (no password in it), and whether it is local. Raises ConfigurationError."""
+    try:
+        url = httpx2.URL(base)
+        port = url.port
+    except httpx2.InvalidURL:
+        url, port = httpx2.URL(""), None
+    if url.scheme not in ("http", "https") or not url.host or (port or 0) > HIGHEST_PORT:
+        raise ConfigurationError(
+            Words(
+                "ENGINE_BASE_URL 不是可用的地址，应形如 http://127.0.0.1:8001/v1。",
+                "ENGINE_BASE_URL is not an address; it should look like http://127.0.0.1:8001/v1.",
+            )
+        )
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return f"{url.scheme}://{host}{f':{port}' if port else ''}{url.path}", is_local(url.host)

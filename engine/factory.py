@@ -1,0 +1,69 @@
+"""From settings to an engine: which backend, with which weights, under which profile."""
+
+from pathlib import Path
+
+from engine.base import Engine, OnLoading
+from engine.hardware import detect_card
+from engine.host import Plan, Planner
+from engine.profiles import Choice, choose
+from engine.settings import Settings
+from engine.weights import resolve
+
+SERVER_CONCURRENT, SERVER_QUEUED = 64, 256
+"""The server schedules by itself; these only keep one app from flooding it."""
+IN_PROCESS_RESTARTS = 3
+
+
+def planner(settings: Settings) -> Planner:
+    """The Planner of the backend that `settings` ask for."""
+
+    def plan_for(profile: str) -> Plan:
+        if settings.backend == "inprocess":
+            return _in_process(settings, choose(profile, detect_card()))
+        build = _server if settings.backend == "server" else _scripted
+        return Plan(
+            choice=None,
+            build=lambda on_loading: build(settings),
+            concurrent=settings.engine_max_concurrent or SERVER_CONCURRENT,
+            queued=SERVER_QUEUED if settings.engine_max_queued is None else settings.engine_max_queued,
+            restarts=None,
+        )
+
+    return plan_for
+
+
+def _in_process(settings: Settings, choice: Choice) -> Plan:
+    def build(on_loading: OnLoading) -> Engine:
+        from engine.inprocess import InProcessEngine
+
+        folder = resolve(settings.engine_model, settings.engine_hub, on_loading)
+        return InProcessEngine(folder, choice.profile, settings.engine_max_model_len, settings.data_dir)
+
+    queued = choice.profile.max_queued if settings.engine_max_queued is None else settings.engine_max_queued
+    return Plan(
+        choice=choice,
+        build=build,
+        concurrent=settings.engine_max_concurrent or choice.profile.max_concurrent,
+        queued=queued,
+        restarts=IN_PROCESS_RESTARTS,
+    )
+
+
+def _server(settings: Settings) -> Engine:
+    from engine.server import ServerEngine
+
+    assert settings.engine_base_url
+    local = Path(settings.engine_model).expanduser()
+    return ServerEngine(
+        settings.engine_base_url,
+        settings.engine_api_key,
+        settings.engine_max_model_len,
+        tokenizer_folder=local if local.is_dir() else None,
+        model=settings.engine_model,
+    )
+
+
+def _scripted(settings: Settings) -> Engine:
+    from engine.scripted import ScriptedEngine
+
+    return ScriptedEngine(settings.engine_script)

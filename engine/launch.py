@@ -1,0 +1,38 @@
+"""What a vLLM process is started with: options and environment, the same in this process and in `make serve`."""
+
+from pathlib import Path
+
+from engine.profiles import Profile
+
+
+def vllm_options(model: Path | str, name: str, profile: Profile, window: int) -> dict[str, str | int | float | bool]:
+    """vLLM's engine arguments by their Python names; on the command line each is `--` and the name with dashes."""
+    options: dict[str, str | int | float | bool] = {
+        "model": str(model),
+        "served_model_name": name,
+        "max_model_len": window,
+        "dtype": profile.dtype,
+        "max_num_seqs": profile.max_concurrent,
+        "enforce_eager": profile.enforce_eager,
+    }
+    if profile.on_gpu:
+        options["gpu_memory_utilization"] = profile.gpu_memory_utilization
+    if profile.attention_backend:
+        options["attention_backend"] = profile.attention_backend
+    return options
+
+
+def vllm_environment(profile: Profile, is_local: bool) -> dict[str, str]:
+    """Environment variables, each of which the user's own setting overrides; `is_local`: the weights are on disk."""
+    environment = {
+        # A forked EngineCore inherits the app's listening socket, and dies under torch.compile next to Chainlit.
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+    }
+    if is_local:
+        environment["HF_HUB_OFFLINE"] = "1"
+    if profile.kv_cache_gib is not None:
+        environment["VLLM_CPU_KVCACHE_SPACE"] = str(profile.kv_cache_gib)
+    return environment

@@ -1,0 +1,230 @@
+"""The host: loading, dying, coming back, being exchanged."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from engine.base import Engine, EngineInfo, EngineState, Loading, OnLoading
+from engine.errors import ConfigurationError, EngineDead
+from engine.host import EngineHost, Plan
+from engine.scripted import ScriptedEngine
+from engine.words import Words
+
+
+class Workshop:
+    """Plans scripted engines by profile name and keeps every one it made; some names cannot start."""
+
+    def __init__(self, restarts: int | None = 3) -> None:
+        self.made: list[tuple[str, ScriptedEngine]] = []
+        self.restarts = restarts
+        self.steps: list[Loading] = []
+
+    def plan_for(self, profile: str) -> Plan:
+        if profile == "unknown":
+            raise ConfigurationError(Words("没有这个档案。", "No such profile."))
+
+        def build(on_loading: OnLoading) -> Engine:
+            engine = ScriptedEngine()
+            if profile == "broken":
+                raise ConfigurationError(Words("显存不够。", "Not enough memory."))
+            if profile == "stillborn":
+                raise EngineDead(Words("没能启动。", "Did not start."))
+            self.made.append((profile, engine))
+            return engine
+
+        return Plan(None, build, 2, 2, self.restarts)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.made]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Look often, load at once."""
+    monkeypatch.setattr("engine.host.WATCH_S", 0.01)
+    script = tmp_path / "quick.toml"
+    script.write_text("[[rules]]\ntext = '好'\n", encoding="utf-8")
+    monkeypatch.setattr("engine.scripted.DEMO", script)
+
+
+async def until(host: EngineHost, state: EngineState) -> None:
+    """Wait for a state."""
+    async with asyncio.timeout(10):
+        while host.state is not state:
+            await host.changed(1)
+
+
+def launched(shop: Workshop, profile: str = "a") -> EngineHost:
+    host = EngineHost(shop.plan_for, profile, shop.steps.append)
+    host.launch()
+    return host
+
+
+async def test_loads_in_the_background_and_is_ready() -> None:
+    """LOADING at once, READY when the engine answers, its steps heard."""
+    shop = Workshop()
+    host = launched(shop)
+    assert (host.state, host.engine) == (EngineState.LOADING, None)
+    await until(host, EngineState.READY)
+    assert host.engine is shop.made[0][1]
+    assert host.limiter.concurrent == 2
+    assert [step.fraction for step in shop.steps][:2] == [0.0, 0.1]
+    await host.stop()
+
+
+async def test_what_cannot_start_is_said_and_not_tried_again() -> None:
+    """A ConfigurationError ends in DEAD with its sentence."""
+    shop = Workshop()
+    for profile, sentence in (("unknown", "没有这个档案。"), ("broken", "显存不够。")):
+        host = launched(shop, profile)
+        await until(host, EngineState.DEAD)
+        assert host.reason
+        assert host.reason.zh == sentence
+        assert host.engine is None
+        await host.stop()
+    assert shop.made == []
+
+
+async def test_comes_back_after_death_three_times_and_no_more() -> None:
+    """Seen dying, it is started again; the fourth death within ten minutes is the last."""
+    shop = Workshop()
+    host = launched(shop)
+    for death in range(4):
+        await until(host, EngineState.READY)
+        assert len(shop.made) == death + 1
+        shop.made[-1][1].die()
+        while host.state is EngineState.READY:
+            await host.changed(1)
+    await until(host, EngineState.DEAD)
+    assert len(shop.made) == 4
+    assert host.reason
+    assert "十分钟内重启了 3 次" in host.reason.zh
+    await host.stop()
+
+
+async def test_deaths_while_starting_count() -> None:
+    """An engine that dies while it loads is not tried for ever."""
+    host = launched(Workshop(), "stillborn")
+    await until(host, EngineState.DEAD)
+    assert host.reason
+    assert "没能启动。" in host.reason.zh
+    await host.stop()
+
+
+async def test_old_deaths_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deaths spread over more than ten minutes are each followed by a restart."""
+    monkeypatch.setattr("engine.host.RESTART_SPAN_S", 0.0)
+    shop = Workshop(restarts=1)
+    host = launched(shop)
+    for death in range(4):
+        await until(host, EngineState.READY)
+        assert len(shop.made) == death + 1
+        shop.made[-1][1].die()
+        while host.state is EngineState.READY:
+            await host.changed(1)
+    await until(host, EngineState.READY)
+    await host.stop()
+
+
+async def test_a_server_is_waited_for_without_end() -> None:
+    """Without a limit of restarts, deaths are followed by new attempts."""
+    shop = Workshop(restarts=None)
+    host = launched(shop)
+    for _ in range(6):
+        await until(host, EngineState.READY)
+        shop.made[-1][1].die()
+        while host.state is EngineState.READY:
+            await host.changed(1)
+    await until(host, EngineState.READY)
+    await host.stop()
+
+
+async def test_whoever_meets_death_takes_the_engine_out_of_use() -> None:
+    """report_death acts at once, and only for the engine in use."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    host.report_death(ScriptedEngine())
+    assert host.engine is shop.made[0][1]
+    host.report_death(shop.made[0][1])
+    assert host.engine is None
+    await until(host, EngineState.READY)
+    assert len(shop.made) == 2
+    await host.stop()
+
+
+async def test_switch_lets_the_old_one_go_before_the_new_one_loads() -> None:
+    """E14: two engines never hold the card together."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    words = await host.switch("b")
+    assert words.zh == "已切换到 b。"
+    assert shop.names == ["a", "b"]
+    assert (await shop.made[0][1].health()).state is EngineState.DEAD
+    assert host.engine is shop.made[1][1]
+    assert host.wanted == "b"
+    await host.stop()
+
+
+async def test_switch_falls_back_when_the_new_one_cannot_start() -> None:
+    """The old profile comes back, and the reason is told."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    words = await host.switch("broken")
+    assert words.zh == "broken 启动失败，已恢复 a。原因：显存不够。"
+    assert shop.names == ["a", "a"]
+    assert host.state is EngineState.READY
+    assert host.wanted == "a"
+    await host.stop()
+
+
+async def test_switch_to_what_this_machine_cannot_run_touches_nothing() -> None:
+    """Refused before anything is drained."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    with pytest.raises(ConfigurationError):
+        await host.switch("unknown")
+    assert host.engine is shop.made[0][1]
+    await host.stop()
+
+
+async def test_switch_waits_for_running_answers() -> None:
+    """Whoever holds a slot may finish before the engine goes."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    async with host.limiter.slot(lambda place: None):
+        switching = asyncio.create_task(host.switch("b"))
+        while host.state is EngineState.READY:
+            await asyncio.sleep(0)
+        assert host.engine is None
+        assert shop.names == ["a"]
+    await switching
+    assert shop.names == ["a", "b"]
+    await host.stop()
+
+
+async def test_stop_while_loading_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ended in the middle of loading, the engine under construction is let go."""
+    shop = Workshop()
+    begun = asyncio.Event()
+
+    async def never(self: ScriptedEngine, on_loading: OnLoading) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(ScriptedEngine, "start", never)
+    host = launched(shop)
+    await begun.wait()
+    await host.stop()
+    assert (await shop.made[0][1].health()).state is EngineState.DEAD
+
+
+def test_info_is_plain_data() -> None:
+    """The demo mark is off unless said."""
+    assert EngineInfo("m", 4096) == EngineInfo(model="m", window=4096, is_demo=False)
