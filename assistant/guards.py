@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import chainlit
+from chainlit import server
 from chainlit.config import config
 from chainlit.context import init_ws_context
+from chainlit.markdown import get_markdown_str
 from chainlit.server import sio
 from chainlit.session import WebsocketSession
 
@@ -62,13 +64,11 @@ def _take_long_messages() -> None:
 
 def _speak_supported_languages() -> None:
     """Chainlit knows languages by their exact tag: every zh-* gets Chinese, all others English."""
-    from chainlit import server
-    from chainlit.markdown import get_markdown_str
 
     def markdown(root: str, language: str) -> str | None:
         return get_markdown_str(root, supported(language))
 
-    server.get_markdown_str = markdown
+    vars(server)["get_markdown_str"] = markdown
     translations = type(config).load_translation
     if not getattr(translations, "guarded", False):
 
@@ -76,14 +76,12 @@ def _speak_supported_languages() -> None:
             return translations(self, supported(language))
 
         load_translation.guarded = True  # type: ignore[attr-defined]
-        type(config).load_translation = load_translation  # type: ignore[method-assign]
+        setattr(type(config), "load_translation", load_translation)  # noqa: B010  (mypy refuses a plain assignment)
 
 
 def _fetch_nothing_outside() -> None:
     """Chainlit's page links style sheets and fonts of other hosts; an office without internet waits for them."""
-    from chainlit import server
-
-    template = server.get_html_template
+    template: Callable[[str], str] = vars(server)["get_html_template"]
     if getattr(template, "guarded", False):
         return
 
@@ -91,7 +89,7 @@ def _fetch_nothing_outside() -> None:
         return OUTSIDE_LINK.sub("", template(root_path))
 
     html_template.guarded = True  # type: ignore[attr-defined]
-    server.get_html_template = html_template
+    vars(server)["get_html_template"] = html_template
 
 
 def supported(language: str) -> str:

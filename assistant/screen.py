@@ -57,7 +57,7 @@ class AnswerMessage:
             self._message.content = instead.speak(self._language)
         self._message.actions = [_regenerate(self._question_id, self._language)]
         if element := _footer_element(footer, self._language):
-            self._message.elements = [element]
+            self._message.elements = [element]  # type: ignore[list-item]  # Chainlit's annotation leaves custom elements out
         await self._message.update()
 
     async def retire(self) -> None:

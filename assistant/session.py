@@ -9,7 +9,7 @@ from chainlit.session import WebsocketSession
 
 from assistant import boot, guards, panel, texts
 from assistant.chat import Chat
-from assistant.screen import AnswerMessage
+from assistant.screen import AVATAR, AnswerMessage
 from engine.errors import ZhidaError
 from engine.words import Words
 
@@ -131,7 +131,9 @@ async def keep_profile() -> None:
 
 async def say(words: Words) -> cl.Message:
     """A message of the app's own."""
-    return await cl.Message(content=words.speak(language())).send()
+    message = cl.Message(content=words.speak(language()), metadata={"avatarName": AVATAR})
+    await message.send()
+    return message
 
 
 async def _ask_switch(profile: str) -> None:
@@ -151,7 +153,7 @@ async def _ask_switch(profile: str) -> None:
         cl.Action(name="switch_profile", payload={"profile": profile}, label=yes, icon="check"),
         cl.Action(name="keep_profile", payload={}, label=no, icon="x"),
     ]
-    await cl.Message(content=question, actions=actions).send()
+    await cl.Message(content=question, actions=actions, metadata={"avatarName": AVATAR}).send()
 
 
 async def _answer(question_id: str, question: str) -> None:

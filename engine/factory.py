@@ -1,5 +1,6 @@
 """From settings to an engine: which backend, with which weights, under which profile."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from engine.base import Engine, OnLoading
@@ -33,18 +34,22 @@ def planner(settings: Settings) -> Planner:
 
 
 def _in_process(settings: Settings, choice: Choice) -> Plan:
+    """The profile with the limits that `settings` put in its place; vLLM is told the same number of answers at once."""
+    profile = choice.profile
+    queued = profile.max_queued if settings.engine_max_queued is None else settings.engine_max_queued
+    profile = replace(profile, max_concurrent=settings.engine_max_concurrent or profile.max_concurrent, max_queued=queued)
+
     def build(on_loading: OnLoading) -> Engine:
         from engine.inprocess import InProcessEngine
 
         folder = resolve(settings.engine_model, settings.engine_hub, on_loading)
-        return InProcessEngine(folder, choice.profile, settings.engine_max_model_len, settings.data_dir)
+        return InProcessEngine(folder, profile, settings.engine_max_model_len, settings.data_dir)
 
-    queued = choice.profile.max_queued if settings.engine_max_queued is None else settings.engine_max_queued
     return Plan(
-        choice=choice,
+        choice=replace(choice, profile=profile),
         build=build,
-        concurrent=settings.engine_max_concurrent or choice.profile.max_concurrent,
-        queued=queued,
+        concurrent=profile.max_concurrent,
+        queued=profile.max_queued,
         restarts=IN_PROCESS_RESTARTS,
     )
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.base import Engine, EngineState, Loading, OnLoading
+from engine.base import Engine, EngineInfo, EngineState, Loading, OnLoading
 from engine.errors import EngineDead, ZhidaError
 from engine.limits import Limiter
 from engine.metrics import Metrics
@@ -18,9 +18,10 @@ from engine.words import Words
 RESTARTS, RESTART_SPAN_S = 3, 600.0
 WATCH_S = 2.0
 DRAIN_S = 20.0
-STOP_S = 10.0
+STOP_S = 15.0
 
 BEGIN = Loading(Words("模型加载中", "Loading the model"))
+AGAIN = Loading(Words("引擎意外停止，正在重新启动", "The engine died, starting it again"))
 STOPPED = Words("引擎已停止。", "The engine has stopped.")
 
 
@@ -78,7 +79,8 @@ class EngineHost:
     def report_death(self, engine: Engine) -> None:
         """Called by whoever met EngineDead, so that nobody else is sent to a dead engine."""
         if self.engine is engine:
-            self._set(EngineState.LOADING, Words("引擎已停止，正在处理。", "The engine has stopped; recovering."))
+            self.loading = AGAIN
+            self._set(EngineState.LOADING, STOPPED)
             self._trouble.set()
 
     async def stop(self) -> None:
@@ -138,6 +140,8 @@ class EngineHost:
         try:
             self.plan = plan = self._plan_for(profile)
             self.limiter.resize(plan.concurrent, plan.queued)
+            if plan.choice:
+                self._console(Loading(plan.choice.reason))
             while True:
                 await self._load(plan)
                 await self._until_dead()
@@ -165,6 +169,7 @@ class EngineHost:
             else:
                 self._trouble.clear()
                 self._set(EngineState.READY, None)
+                self._console(Loading(_ready(self._engine.info, time.monotonic() - self.since)))
                 return
 
     async def _until_dead(self) -> None:
@@ -173,6 +178,7 @@ class EngineHost:
         while not self._trouble.is_set():
             health = await self._engine.health()
             if health.state is EngineState.DEAD:
+                self.loading = AGAIN
                 self._set(EngineState.LOADING, health.reason or STOPPED)
                 return
             with contextlib.suppress(TimeoutError):
@@ -199,7 +205,7 @@ class EngineHost:
                     f"Run python -m engine.doctor, then make run again. Last reason: {why.en}",
                 )
             )
-        self._console(Loading(Words("引擎意外停止，正在重新启动", "The engine died, starting it again")))
+        self._console(AGAIN)
 
     def _on_loading(self) -> OnLoading:
         """A listener for any thread, that moves each step into the event loop."""
@@ -223,3 +229,11 @@ class EngineHost:
     def _announce(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _ready(info: EngineInfo, seconds: float) -> Words:
+    """What the console says when questions are answered."""
+    return Words(
+        f"就绪：{info.model}，上下文 {info.window} 词元，用时 {seconds:.0f} 秒",
+        f"Ready: {info.model}, a window of {info.window} tokens, after {seconds:.0f} s",
+    )

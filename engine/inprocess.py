@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 from prometheus_client import REGISTRY
@@ -38,10 +38,8 @@ from engine.errors import (
 from engine.launch import vllm_environment, vllm_options
 from engine.preflight import preflight
 from engine.profiles import Profile
+from engine.weights import ModelFolder
 from engine.words import Words
-
-if TYPE_CHECKING:
-    from engine.weights import ModelFolder
 
 POLL_S = 0.2
 WARM_UP: Sequence[ChatMessage] = ({"role": "user", "content": "你好"},)
@@ -90,7 +88,7 @@ def _translated() -> Iterator[None]:
 class InProcessEngine:
     """One model in one EngineCore process; an instance is started once."""
 
-    def __init__(self, folder: "ModelFolder", profile: Profile, window: int, records: Path) -> None:
+    def __init__(self, folder: ModelFolder, profile: Profile, window: int, records: Path) -> None:
         """`window` in tokens; `records` is where the process ids and vLLM's errors are written."""
         self._folder, self._profile, self._window, self._records = folder, profile, window, records
         self._engine: Any = None  # vllm's AsyncLLM: no type of vLLM's outside the functions that import it
@@ -109,6 +107,8 @@ class InProcessEngine:
         """Load, warm up; on failure nothing of it remains."""
         try:
             await asyncio.to_thread(preflight, self._profile)
+            for orphan in await asyncio.to_thread(orphans.reap, self._records):
+                on_loading(_ended(orphan))
             await self._load(on_loading)
             on_loading(WARMING)
             async for _ in self.stream(WARM_UP, Sampling(max_tokens=WARM_UP_TOKENS), "warm-up"):
@@ -267,6 +267,16 @@ class InProcessEngine:
             "max_tokens": min(sampling.max_tokens, room), "output_kind": RequestOutputKind.DELTA,
         }  # fmt: skip
         return SamplingParams(**(engine.model_config.get_diff_sampling_param() | ours))
+
+
+def _ended(orphan: orphans.Orphan) -> Loading:
+    """What is said of a process that a killed app had left."""
+    return Loading(
+        Words(
+            f"上次的应用（进程 {orphan.app_pid}）留下了 {orphan.name}（进程 {orphan.pid}），已结束它",
+            f"Ended {orphan.name} (process {orphan.pid}), left behind by an app (process {orphan.app_pid}) that was killed",
+        )
+    )
 
 
 def _import() -> None:

@@ -42,10 +42,10 @@ def children() -> list[psutil.Process]:
 def _title(process: psutil.Process) -> str:
     """The first word of the command line, which setproctitle replaces; empty for one that just ended."""
     try:
-        words: list[str] = process.cmdline()
+        words = process.cmdline()
     except psutil.Error:
         return ""
-    return words[0] if words else ""
+    return str(words[0]) if words else ""
 
 
 def record(processes: Iterable[psutil.Process], records: Path) -> None:

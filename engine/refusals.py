@@ -6,7 +6,7 @@ from http import HTTPStatus
 import httpx2
 
 from engine.endpoint import Endpoint
-from engine.errors import ConfigurationError, EngineBusy, PromptTooLong, RequestError, RequestRejected
+from engine.errors import ConfigurationError, EngineBusy, EngineDead, PromptTooLong, RequestRejected, ZhidaError
 from engine.words import Words
 
 LIMIT = re.compile(r"maximum context length (?:is|of) (\d+)|context size \((\d+)")
@@ -29,8 +29,14 @@ SICK = Words(
 )
 
 
-def refusal(status: int, message: str, window: int) -> RequestError:
+DEAD = "EngineCore encountered an issue"
+"""What vLLM's server answers with 500 while it shuts down after its engine died."""
+
+
+def refusal(status: int, message: str, window: int) -> ZhidaError:
     """The error for an HTTP answer that is none; `window` stands in for a limit that `message` does not name."""
+    if DEAD in message:
+        return EngineDead(SICK)
     if status < HTTPStatus.INTERNAL_SERVER_ERROR and (LIMIT.search(message) or "context_length_exceeded" in message):
         return too_long(message, window)
     if status in BUSY:

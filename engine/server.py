@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -107,6 +108,7 @@ class ServerEngine:
         self._counter: Counter | None = None
         self._stopped = asyncio.Event()
         self._silences = 0
+        self._counted: tuple[Sequence[ChatMessage], int] = ([], 0)
 
     @property
     def info(self) -> EngineInfo:
@@ -166,11 +168,26 @@ class ServerEngine:
 
     async def count(self, messages: Sequence[ChatMessage]) -> int:
         """Exact by the server or the model's own tokenizer, else an estimate from above."""
+        size = await self._count(messages)
+        self._counted = (list(messages), size)
+        return size
+
+    async def _count(self, messages: Sequence[ChatMessage]) -> int:
         if self._counter is None:
             tokenized = await self._tokenize({"messages": list(messages)})
             if tokenized is not None:
                 return tokenized.count
         return await asyncio.to_thread((await self._local_counter()).messages, messages)
+
+    async def _room(self, messages: Sequence[ChatMessage]) -> int:
+        """Tokens that the window leaves for an answer, at least one; vLLM 0.29 refuses to be asked for more.
+
+        Whoever has just counted these messages is not made to wait for it again.
+        """
+        known, size = self._counted
+        if known != messages:
+            size = await self._count(messages)
+        return max(1, self._info.window - size)
 
     async def stream(
         self, messages: Sequence[ChatMessage], sampling: Sampling, request_id: str
@@ -181,7 +198,8 @@ class ServerEngine:
         answer = Answer()
         try:
             async with asyncio.timeout(FIRST_CHUNK_S):
-                response = await self._ask(messages, sampling, request_id)
+                longest = min(sampling.max_tokens, await self._room(messages))
+                response = await self._ask(messages, replace(sampling, max_tokens=longest), request_id)
             async with response:
                 while chunk := await _next(response, answer):
                     if text := _take(chunk, answer):

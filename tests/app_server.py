@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,7 @@ import psutil
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("app.py", "assistant", "engine", "public", ".chainlit", "chainlit.md", "chainlit_zh-CN.md", "chainlit_en-US.md")
-OWN_PREFIXES = ("ENGINE_", "KNOWLEDGE_", "DESK_", "CHAINLIT_", "DATA_DIR", "CI", "HEADLESS", "WATCH", "DEBUG")
+OWN_PREFIXES = ("ENGINE_", "KNOWLEDGE_", "DESK_", "CHAINLIT_", "DATA_DIR", "CI", "HEADLESS", "WATCH", "DEBUG", "NO_CACHE")
 
 
 def free_port() -> int:
@@ -41,14 +42,17 @@ def copy_tree(folder: Path) -> Path:
 class AppServer:
     """A running app; as a context manager it is ended by SIGTERM."""
 
-    def __init__(self, folder: Path, *, watch: bool = False, script: bool = False, **env: str) -> None:
-        """`folder` gets a copy of the tree; `env` are settings; `script` starts by the `chainlit` console script."""
+    def __init__(
+        self, folder: Path, env: Mapping[str, str] | None = None, *, watch: bool = False, script: bool = False, **settings: str
+    ) -> None:
+        """`folder` gets a copy of the tree; `env` and `settings` are its environment; `script` starts it by the
+        `chainlit` console script."""
         self.folder = folder if (folder / "app.py").exists() else copy_tree(folder)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "app.log"
         outside = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
-        self._env = {**outside, "PYTHONUNBUFFERED": "1", **env}
+        self.env = {**outside, "PYTHONUNBUFFERED": "1", **(env or {}), **settings}
         program = [str(Path(sys.executable).with_name("chainlit"))] if script else [sys.executable, "-m", "chainlit"]
         self.command = [*program, "run", "app.py", "--headless", "--port", str(self.port), *(["-w"] if watch else [])]
         self.process: subprocess.Popen[bytes] | None = None
@@ -57,7 +61,7 @@ class AppServer:
         """Start it and wait until the page is there."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, cwd=self.folder, env=self._env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                self.command, cwd=self.folder, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         self.wait_for("/health/live", 200, 60)
         return self
@@ -136,6 +140,6 @@ class AppServer:
 
 def _title(process: psutil.Process) -> str:
     try:
-        return " ".join(process.cmdline()) + process.name()
+        return f"{' '.join(process.cmdline())} {process.name()}"
     except psutil.Error:
         return ""

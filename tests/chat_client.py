@@ -63,9 +63,9 @@ class ChatClient:
         await self._socket.emit("stop")
 
     async def change_settings(self, **values: Any) -> None:
-        """Confirm the settings panel with some values changed."""
+        """Confirm the settings panel with some values changed; returns when the app has taken them."""
         now = {widget["id"]: widget["initial"] for widget in self.settings}
-        await self._socket.emit("chat_settings_change", {**now, **values})
+        await self._socket.call("chat_settings_change", {**now, **values})
 
     async def press(self, action: dict[str, Any]) -> None:
         """Press a button below a message; returns when its callback has ended."""

@@ -38,7 +38,7 @@ def settings(model: Path, home: Path) -> dict[str, str]:
 def app(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """E1: started by the console script, with spawned processes, as its users do."""
     home = tmp_path_factory.mktemp("home")
-    with AppServer(tmp_path_factory.mktemp("app"), script=True, **settings(model, home)) as app:
+    with AppServer(tmp_path_factory.mktemp("app"), settings(model, home), script=True) as app:
         yield app.ready()
 
 
@@ -145,7 +145,9 @@ async def test_a_killed_engine_core(app: AppServer) -> None:
         await page.change_settings(max_tokens=2048)
         await page.send("慢慢说")
         await page.until(lambda: bool(page.answers()) and len(page.answer) > 10)
-        for core in app.cores():
+        cores = app.cores()
+        assert cores
+        for core in cores:
             core.kill()
         await page.until(lambda: not page.busy, 10)
         assert page.answer.startswith(LOOP[:5])
@@ -162,7 +164,7 @@ async def test_a_killed_engine_core(app: AppServer) -> None:
 @pytest.mark.parametrize(("how", "busy"), [(signal.SIGTERM, True), (signal.SIGINT, True), (signal.SIGINT, False)])
 async def test_no_engine_core_outlives_the_app(model: Path, tmp_path: Path, how: signal.Signals, busy: bool) -> None:
     """E3: SIGTERM and Ctrl-C, idle and in mid-answer: within 15 s nothing of the engine is left."""
-    app = AppServer(tmp_path / "app", **settings(model, tmp_path / "home")).start().ready()
+    app = AppServer(tmp_path / "app", settings(model, tmp_path / "home")).start().ready()
     cores = app.cores()
     assert cores
     async with ChatClient(app.url) as page:
@@ -179,11 +181,11 @@ async def test_no_engine_core_outlives_the_app(model: Path, tmp_path: Path, how:
 async def test_what_a_killed_app_leaves_is_found_and_named(model: Path, tmp_path: Path) -> None:
     """E3: after SIGKILL the next start ends what is left of the old engine, says so if there was any, and goes on."""
     folder = tmp_path / "app"
-    app = AppServer(folder, **settings(model, tmp_path / "home")).start().ready()
+    app = AppServer(folder, settings(model, tmp_path / "home")).start().ready()
     cores = app.cores()
     app.stop(signal.SIGKILL)
     survived = [core for core in cores if core.is_running() and core.status() != psutil.STATUS_ZOMBIE]
-    with AppServer(folder, **settings(model, tmp_path / "home")) as again:
+    with AppServer(folder, settings(model, tmp_path / "home")) as again:
         again.ready()
         _, alive = psutil.wait_procs(cores, timeout=15)
         assert not alive

@@ -65,7 +65,7 @@ async def test_stop_and_ask_again(app: AppServer) -> None:
     """S1: the part stays, 已停止, no English notice, and the next question works."""
     async with ChatClient(app.url) as page:
         await page.send("慢慢说")
-        await page.until(lambda: page.answers() and page.answer.startswith("慢慢"))
+        await page.until(lambda: bool(page.answers()) and page.answer.startswith("慢慢"))
         await page.stop()
         await page.until(lambda: not page.busy)
         part = page.answer
@@ -108,7 +108,7 @@ async def test_edit_while_the_answer_streams(app: AppServer) -> None:
     """The half answer vanishes and only the new one stays."""
     async with ChatClient(app.url) as page:
         first = await page.send("慢慢说")
-        await page.until(lambda: page.answers() and page.answer.startswith("慢慢"))
+        await page.until(lambda: bool(page.answers()) and page.answer.startswith("慢慢"))
         await page.edit(first, "你好")
         await page.until(lambda: page.answers() == ["这是回答。"] and not page.busy)
         assert app.metric("zhida_running") == 0
@@ -206,7 +206,7 @@ async def test_a_closed_tab_frees_the_engine(app: AppServer) -> None:
     page = ChatClient(app.url)
     await page.__aenter__()
     await page.send("慢慢说")
-    await page.until(lambda: page.answers() and page.answer.startswith("慢慢"))
+    await page.until(lambda: bool(page.answers()) and page.answer.startswith("慢慢"))
     await page.leave()
     async with asyncio.timeout(10):
         while app.metric('zhida_questions_total{outcome="left"}') == left:
@@ -241,9 +241,9 @@ def test_health_and_metrics(app: AppServer) -> None:
 
 def refused(folder: Path, port: int, **env: str) -> str:
     """Start an app that must refuse to start; returns what it says."""
-    app = AppServer(folder, **env)
+    app = AppServer(folder, env)
     command = [sys.executable, "-m", "chainlit", "run", "app.py", "--headless", "--port", str(port)]
-    run = subprocess.run(command, cwd=app.folder, env=app._env, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command, cwd=app.folder, env=app.env, capture_output=True, text=True, timeout=60)
     assert run.returncode == 1
     assert "Traceback" not in run.stderr
     return run.stderr

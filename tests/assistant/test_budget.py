@@ -1,7 +1,7 @@
 """The budget, against the tiny model's real tokenizer and chat template."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +26,8 @@ class Counter:
         self.asked: list[list[ChatMessage]] = []
 
     def size(self, messages: Sequence[ChatMessage]) -> int:
-        return len(self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False))
+        plain = [{"role": str(message["role"]), "content": message["content"]} for message in messages]
+        return len(self._tokenizer.apply_chat_template(plain, add_generation_prompt=True, return_dict=False))
 
     async def __call__(self, messages: Sequence[ChatMessage]) -> int:
         self.asked.append(list(messages))
@@ -71,7 +72,8 @@ async def test_never_over_and_keeps_what_it_must(
 
 async def test_counts_each_exchange_once_and_the_whole_prompt_once(tokenizer: PreTrainedTokenizerBase) -> None:
     """A second question costs one count without history, one of the whole, and one for the exchange that is new."""
-    count, known = Counter(tokenizer), {}
+    count = Counter(tokenizer)
+    known: dict[tuple[str, str, str], int] = {}
     past = exchanges([("问题一" * 10, "回答一" * 10), ("问题二" * 10, "回答二" * 10)])
     await fit("系统", past, "新问题", reserve=64, window=4096, count=count, costs=TokenCosts(count, "tiny", known))
     count.asked.clear()
@@ -93,7 +95,8 @@ async def test_exact_size_is_reported(tokenizer: PreTrainedTokenizerBase) -> Non
 
 async def test_history_goes_in_blocks(tokenizer: PreTrainedTokenizerBase) -> None:
     """Over a long chat the first kept exchange moves seldom, so that the prefix cache keeps hitting."""
-    count, known = Counter(tokenizer), {}
+    count = Counter(tokenizer)
+    known: dict[tuple[str, str, str], int] = {}
     past: list[Exchange] = []
     firsts: list[int] = []
     for place in range(60):
@@ -102,7 +105,7 @@ async def test_history_goes_in_blocks(tokenizer: PreTrainedTokenizerBase) -> Non
         firsts.append(fitted.left_out)
         past.append(Exchange(str(place), f"问题{place}" * 5, f"回答{place}" * 10))
     trimmed = [first for first in firsts if first]
-    moves = sum(earlier != later for earlier, later in zip(firsts, firsts[1:], strict=False))
+    moves = sum(earlier != later for earlier, later in pairwise(firsts))
     assert trimmed, "the chat has to outgrow the window for this to say anything"
     assert firsts == sorted(firsts)
     assert moves < len(trimmed) / 3

@@ -1,5 +1,6 @@
 """One chat in one tab of a real Chromium: what a person does there, and what the page has shown since it opened."""
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -17,26 +18,38 @@ NOTICE = "[data-testid=answer-notice]"
 STRIP = "[data-testid=status-strip]"
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 POLL_MS = 30
-NOT_READY = re.compile(r"Failed to load resource.* 503 ")
-"""Chromium's own line for /health/ready while the engine loads; any other 503 is listed by its address besides."""
+EXPECTED = re.compile(r"Failed to load resource.* 503 |DialogContent")
+"""Chromium's own line for /health/ready while the engine loads (any other 503 is listed by its address besides), and
+what Chainlit's dialogs lack for screen readers."""
 
 WATCH = """
 window.seen = []
-let last = '[]'
 window.words = (answer) => {
   const footer = answer.querySelector('[data-testid=answer-footer]')
   const all = answer.textContent
   return footer ? all.slice(0, all.length - footer.textContent.length) : all
 }
+let last = ''
+let lastTexts = '[]'
 new MutationObserver(() => {
   const answers = document.querySelectorAll('[data-step-type=assistant_message] .message-content')
   const texts = [...answers].map(window.words)
-  const now = JSON.stringify(texts)
-  if (now !== last) window.seen.push([performance.now(), texts])
+  const stop = document.querySelector('#stop-button')?.getBoundingClientRect()
+  const now = JSON.stringify([texts, stop])
+  if (now === last) return
   last = now
+  if (JSON.stringify(texts) !== lastTexts) window.seen.push([performance.now(), texts])
+  lastTexts = JSON.stringify(texts)
+  const center = stop ? [stop.x + stop.width / 2, stop.y + stop.height / 2] : null
+  console.debug(JSON.stringify({ lengths: texts.map((text) => text.length), stop: center }))
 }).observe(document, { subtree: true, childList: true, characterData: true })
+window.addEventListener('pointerdown', () => { window.pressed = performance.now() }, true)
 """
-"""Notes every change of the answers' texts, with its time in milliseconds."""
+"""Notes every change of the answers' texts, with its time in milliseconds, and reports their lengths.
+
+A page that is busy with a fast answer on a slow machine answers a person's click at once, but Playwright's questions
+only once the answer has ended: what is done in mid-answer goes by these reports, and clicks by position.
+"""
 
 
 class ChatPage:
@@ -56,6 +69,8 @@ class ChatPage:
         self.url = url
         self.problems: list[str] = []
         self.requests: list[str] = []
+        self.lengths: list[int] = []
+        self.stop_at: tuple[float, float] | None = None
         self.context = browser.new_context(
             locale=language,
             viewport=PHONE if phone else DESKTOP,  # type: ignore[arg-type]  # a TypedDict that is not exported
@@ -74,7 +89,10 @@ class ChatPage:
         self.connected()
 
     def _hear(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not NOT_READY.search(message.text):
+        if message.type == "debug" and message.text.startswith('{"lengths"'):
+            report = json.loads(message.text)
+            self.lengths, self.stop_at = report["lengths"], report["stop"]
+        if message.type in ("error", "warning") and not EXPECTED.search(message.text):
             self.problems.append(f"console {message.type}: {message.text}")
 
     def _look_at(self, response: Response) -> None:
@@ -93,13 +111,16 @@ class ChatPage:
     # ---- what a person does ----
 
     def ask(self, text: str) -> None:
-        """Type a question and press Enter."""
+        """Type a question and press Enter, once the page takes one."""
         self.page.fill("#chat-input", text)
+        expect(self.page.locator("#chat-submit")).to_be_enabled(timeout=60_000)
         self.page.press("#chat-input", "Enter")
 
     def stop(self) -> None:
         """Press stop."""
-        self.page.click("#stop-button")
+        self.until(lambda: self.stop_at)
+        assert self.stop_at
+        self.page.mouse.click(*self.stop_at)
 
     def edit(self, number: int, text: str) -> None:
         """Change the question of this number, from 0, and confirm."""
@@ -176,12 +197,16 @@ class ChatPage:
         found: list[tuple[float, list[str]]] = self.page.evaluate("window.seen")
         return found
 
+    def pressed_ms(self) -> float:
+        """When the mouse was last pressed, by the clock of `seen`."""
+        found: float = self.page.evaluate("window.pressed")
+        return found
+
     # ---- waiting ----
 
-    def growing(self, number: int = -1, beyond: int = 40) -> str:
-        """Wait until an answer has more than `beyond` characters; returns them."""
-        self.until(lambda: self.answers.count() > max(number, 0) and len(self.text(number)) > beyond)
-        return self.text(number)
+    def growing(self, number: int = 0, beyond: int = 40) -> None:
+        """Wait until an answer has more than `beyond` characters."""
+        self.until(lambda: len(self.lengths) > number and self.lengths[number] > beyond)
 
     def ended(self, number: int = -1, timeout_s: float = 60) -> str:
         """Wait for an answer's footer; returns the answer."""

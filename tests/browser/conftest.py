@@ -3,6 +3,7 @@ Playwright's event loop must be gone before an asynchronous test begins, and so 
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.app_server import AppServer
 from tests.browser.chat_page import ARTEFACTS, ChatPage
-from tests.tiny_model import make_tiny_model
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 SWITCHES = (
@@ -25,6 +25,7 @@ SWITCHES = (
 )
 SCRIPT = Path(__file__).with_name("script.toml")
 OpenChat = Callable[..., ChatPage]
+StartApp = Callable[[AppServer], AppServer]
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -47,7 +48,14 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_chat(browser: Browser) -> Iterator[OpenChat]:
+def start_app() -> Iterator[StartApp]:
+    """Starts apps of a test's own; they end after its pages are closed."""
+    with ExitStack() as apps:
+        yield apps.enter_context
+
+
+@pytest.fixture
+def open_chat(browser: Browser, start_app: StartApp) -> Iterator[OpenChat]:
     """Opens chats, closes them, and fails the test if a page had a problem or asked anything of another host."""
     chats: list[ChatPage] = []
 
@@ -60,12 +68,6 @@ def open_chat(browser: Browser) -> Iterator[OpenChat]:
         chat.close()
     assert [chat.problems for chat in chats if chat.problems] == []
     assert [chat.outside for chat in chats if chat.outside] == []
-
-
-@pytest.fixture(scope="package")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the reciting model."""
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture(scope="package")
@@ -86,5 +88,7 @@ def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iter
 @pytest.fixture(scope="package")
 def scripted_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """The app on the scripted engine, playing script.toml."""
-    with AppServer(tmp_path_factory.mktemp("scripted_app"), ENGINE_BACKEND="scripted", ENGINE_SCRIPT=str(SCRIPT)) as app:
+    with AppServer(
+        tmp_path_factory.mktemp("scripted_app"), ENGINE_BACKEND="scripted", ENGINE_SCRIPT=str(SCRIPT)
+    ) as app:
         yield app.ready()

@@ -19,11 +19,13 @@ def test_two_browsers_stream_at_once(tiny_app: AppServer, open_chat: OpenChat) -
     for chat in (first, second):
         chat.growing(1)
     assert running(tiny_app) == 2
-    lengths = [len(chat.text(1)) for chat in (first, second)]
+    lengths = [chat.lengths[1] for chat in (first, second)]
     for chat, length in zip((first, second), lengths, strict=True):
-        chat.until(lambda chat=chat, length=length: len(chat.text(1)) > length + 20)  # type: ignore[misc]
+        chat.growing(1, beyond=length + 20)
+    assert running(tiny_app) == 2
     for chat in (first, second):
         chat.stop()
+    for chat in (first, second):
         chat.ended(1)
     assert running(tiny_app) == 0
 

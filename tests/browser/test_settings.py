@@ -36,7 +36,9 @@ def cut_at(chat: ChatPage, tokens: int) -> bool:
     return chat.facts()[1] == tokens and chat.notices() == ["已达长度上限"]
 
 
-def test_confirmed_values_apply_to_the_next_question_of_this_chat_only(tiny_app: AppServer, open_chat: OpenChat) -> None:
+def test_confirmed_values_apply_to_the_next_question_of_this_chat_only(
+    tiny_app: AppServer, open_chat: OpenChat
+) -> None:
     """The longest answer, confirmed as 32, cuts the next answer off there; another chat goes on beyond it."""
     chat, other = open_chat(tiny_app), open_chat(tiny_app)
     chat.open_settings()
@@ -51,7 +53,7 @@ def test_confirmed_values_apply_to_the_next_question_of_this_chat_only(tiny_app:
     chat.open_settings()
     assert (value(chat, "max_tokens"), value(chat, "temperature")) == (32, 0)
     other.ask("另一个对话的问题")
-    other.growing(beyond=60)
+    other.growing(0, beyond=60)
     other.stop()
     other.ended()
     other.open_settings()
@@ -84,7 +86,7 @@ def test_new_chat_shows_the_values_in_force(tiny_app: AppServer, open_chat: Open
     chat.until(lambda: value(chat, "max_tokens") == 8192, 10)
     cancel(chat)
     chat.ask("新的对话")
-    chat.growing(beyond=60)
+    chat.growing(0, beyond=60)
     chat.stop()
     chat.ended()
 

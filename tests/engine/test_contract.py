@@ -76,7 +76,7 @@ async def test_it_streams(engine: Engine) -> None:
     """An answer comes in several pieces, is LOOP from its start, and ends with one complete last Delta."""
     deltas = await answer(engine)
     assert LOOP.startswith(text(deltas))
-    assert len([delta for delta in deltas if delta.text]) > 3
+    assert len([delta for delta in deltas if delta.text]) > 1
     assert all(delta.finish is None and delta.usage is None and delta.timings is None for delta in deltas[:-1])
     assert deltas[-1].finish is FinishReason.LENGTH
     assert deltas[-1].timings is not None

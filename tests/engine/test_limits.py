@@ -23,7 +23,8 @@ async def settle() -> None:
 
 async def test_order_of_arrival_and_places() -> None:
     """One runs, the others see their places shrink and start in the order they came."""
-    limiter, started, releases = Limiter(1, 5), [], [asyncio.Event() for _ in range(4)]
+    limiter, releases = Limiter(1, 5), [asyncio.Event() for _ in range(4)]
+    started: list[int] = []
     places: list[list[int]] = [[] for _ in range(4)]
     tasks = [asyncio.create_task(hold(limiter, places[n], started, n, releases[n])) for n in range(4)]
     await settle()
@@ -53,7 +54,8 @@ async def test_full_queue_refuses_at_once() -> None:
 @pytest.mark.parametrize("victim", [0, 1, 2])
 async def test_whoever_leaves_gives_the_place_up(victim: int) -> None:
     """Cancelled while running or waiting, a question leaves no trace in the count."""
-    limiter, release, started = Limiter(1, 5), asyncio.Event(), []
+    limiter, release = Limiter(1, 5), asyncio.Event()
+    started: list[int] = []
     tasks = [asyncio.create_task(hold(limiter, [], started, n, release)) for n in range(3)]
     await settle()
     tasks[victim].cancel()
@@ -67,7 +69,8 @@ async def test_whoever_leaves_gives_the_place_up(victim: int) -> None:
 
 async def test_cancelled_in_the_moment_of_admission() -> None:
     """A slot given to a question that is cancelled in the same loop step goes to the next one."""
-    limiter, release, started = Limiter(1, 5), asyncio.Event(), []
+    limiter, release = Limiter(1, 5), asyncio.Event()
+    started: list[int] = []
     first_release = asyncio.Event()
     tasks = [asyncio.create_task(hold(limiter, [], started, 0, first_release))]
     tasks += [asyncio.create_task(hold(limiter, [], started, n, release)) for n in (1, 2)]
@@ -84,7 +87,8 @@ async def test_cancelled_in_the_moment_of_admission() -> None:
 
 async def test_more_slots_admit_those_who_wait() -> None:
     """Another profile may allow more at once."""
-    limiter, release, started = Limiter(1, 5), asyncio.Event(), []
+    limiter, release = Limiter(1, 5), asyncio.Event()
+    started: list[int] = []
     tasks = [asyncio.create_task(hold(limiter, [], started, n, release)) for n in range(3)]
     await settle()
     limiter.resize(3, 5)
