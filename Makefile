@@ -33,7 +33,7 @@ run: install ## 启动：http://localhost:8000（HOST=0.0.0.0 PORT=8000 向局�
 	@exec $(CHAINLIT) run app.py --headless --host '$(HOST)' --port '$(PORT)'
 
 serve: install ## 启动自己的 vLLM 服务（端口 8001）
-	@exec .venv/bin/python -m engine.serve --profile auto $(ARGS)
+	@exec .venv/bin/python -m engine.serve $(ARGS)
 
 test: ## 安装测试工具并运行全部测试（ARGS='-k 名字' 只跑一部分）
 	@$(FIND_PYTHON); "$$python" install.py --remote '$(REMOTE)' --dev

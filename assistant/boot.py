@@ -1,7 +1,5 @@
 """Before and around the server's life: what must be right before anything loads, and the process's one EngineHost."""
 
-import os
-import socket
 import sys
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -10,6 +8,8 @@ from chainlit.config import config
 from chainlit.server import app
 
 from assistant import guards, http
+from engine import ports
+from engine.endpoint import checked_address
 from engine.errors import ConfigurationError, ZhidaError
 from engine.factory import planner
 from engine.host import EngineHost
@@ -32,10 +32,12 @@ def prepare() -> None:
     guards.apply()
     http.mount(app, config.run.root_path)
     if not hasattr(app.state, "settings"):
-        app.add_middleware(http.ContentPolicy)
+        app.add_middleware(http.OwnOrigin)
         try:
             app.state.settings = settings = Settings.load()
             planner(settings)(settings.engine_profile)
+            if words := settings.unwritable():
+                raise ConfigurationError(words)
             if config.run.module_name:
                 _check_addresses(settings, config.run.host, config.run.port)
         except ZhidaError as error:
@@ -81,8 +83,8 @@ def switch_allowed() -> bool:
 def _check_addresses(settings: Settings, host: str, port: int) -> None:
     """Refuse a taken port and a server address that is this app itself; warn when open to the network."""
     if settings.engine_base_url:
-        server = urlsplit(settings.engine_base_url)
-        if server.port == port and _is_loopback(server.hostname or ""):
+        server = urlsplit(checked_address(settings.engine_base_url)[0])
+        if server.port == port and _is_this_machine(server.hostname or ""):
             raise ConfigurationError(
                 Words(
                     f"ENGINE_BASE_URL 指向了本应用自己的端口 {port}。模型服务请用另一个端口，例如 http://127.0.0.1:8001/v1。",
@@ -90,32 +92,30 @@ def _check_addresses(settings: Settings, host: str, port: int) -> None:
                     "e.g. http://127.0.0.1:8001/v1.",
                 )
             )
-    _check_port(host, port)
+    if error := ports.fault(host, port):
+        raise ConfigurationError(
+            Words(
+                f"端口 {port}（{host}）不可用：{error.strerror}。请关闭占用它的程序，或换一个端口：make run PORT={port + 1}。",
+                f"Port {port} on {host} cannot be used: {error.strerror}. Close the program that holds it, or take "
+                f"another: make run PORT={port + 1}.",
+            )
+        ) from error
     if not _is_loopback(host):
         print(OPEN_WARNING.format(host=host), flush=True)
 
 
-def _check_port(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        if os.name == "posix":
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ConfigurationError(
-                Words(
-                    f"端口 {port}（{host}）不可用：{error.strerror}。请关闭占用它的程序，或换一个端口：make run PORT={port + 1}。",
-                    f"Port {port} on {host} cannot be used: {error.strerror}. Close the program that holds it, or take "
-                    f"another: make run PORT={port + 1}.",
-                )
-            ) from error
-
-
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
+    return host == "localhost" or _has(host, "is_loopback")
+
+
+def _is_this_machine(host: str) -> bool:
+    """Loopback, and 0.0.0.0, which a client takes for it."""
+    return _is_loopback(host) or _has(host, "is_unspecified")
+
+
+def _has(host: str, quality: str) -> bool:
+    """A quality of an address; a name has none."""
     try:
-        return ip_address(host).is_loopback
+        return bool(getattr(ip_address(host), quality))
     except ValueError:
         return False

@@ -48,7 +48,8 @@ class Chat:
             turn = self._turns[task]
             if not turn.closing and turn.ending is None:
                 task.cancel()
-            turn.ending = ending
+            if turn.ending != "superseded":
+                turn.ending = ending
         if tasks:
             await asyncio.wait(tasks)
 

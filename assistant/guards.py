@@ -50,11 +50,12 @@ def _stop_quietly() -> None:
     @sio.on("stop")  # type: ignore[untyped-decorator]
     async def stop(sid: str) -> None:
         session = WebsocketSession.get(sid)
+        newest = session.current_task if session else None  # before on_stop: a question sent meanwhile is not meant
         if session and config.code.on_stop:
             init_ws_context(session)
             await config.code.on_stop()
-        if session and session.current_task:
-            session.current_task.cancel()  # a question so new that it has no answer to end yet
+        if newest:
+            newest.cancel()  # a question so new that it has no answer to end yet
 
 
 def _take_long_messages() -> None:

@@ -1,10 +1,13 @@
 """Health and metrics over HTTP, beside Chainlit's own routes."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
+from chainlit.config import config
 from fastapi import FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.datastructures import MutableHeaders
+from starlette import status
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -17,15 +20,18 @@ from engine.words import Words
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' blob:; connect-src 'self' ws: wss:; "
+    "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' blob:; connect-src 'self'; "
     "worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
 )
 """Nothing from outside is ever loaded, not even a picture that an answer names. Chainlit's custom elements are
 compiled in the page, hence 'unsafe-eval'."""
 
 
-class ContentPolicy:
-    """Middleware that sends POLICY with every HTTP answer."""
+class OwnOrigin:
+    """Middleware that sends POLICY with every HTTP answer, and refuses sockets that another site's page opens.
+
+    Socket.IO accepts any Origin: without this, any page open in a user's browser could question a private engine.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -38,7 +44,28 @@ class ContentPolicy:
                 MutableHeaders(scope=message)["Content-Security-Policy"] = POLICY
             await send(message)
 
-        await self._app(scope, receive, send_with_policy)
+        if _is_socket(scope) and not _same_origin(Headers(scope=scope)):
+            await _refuse(scope, receive, send)
+        else:
+            await self._app(scope, receive, send_with_policy)
+
+
+def _is_socket(scope: Scope) -> bool:
+    return scope["type"] == "websocket" or (scope["type"] == "http" and "/ws/socket.io" in scope["path"])
+
+
+def _same_origin(headers: Headers) -> bool:
+    """Whether the page comes from here, or from where Chainlit's allow_origins says; clients that are no page may pass."""
+    origin = headers.get("origin")
+    hosts = {headers.get("host"), headers.get("x-forwarded-host")}
+    return origin is None or urlsplit(origin).netloc in hosts or bool({origin, "*"} & set(config.project.allow_origins))
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": status.WS_1008_POLICY_VIOLATION})
+    else:
+        await Response(status_code=status.HTTP_403_FORBIDDEN)(scope, receive, send)
 
 
 def mount(app: FastAPI, root_path: str) -> None:

@@ -15,6 +15,7 @@ from engine.words import Words
 
 MAX_CHARACTERS = 100_000
 """Beyond this a message is not even tokenized: 131,072 tokens, the model's native window, is about as much Chinese."""
+PROGRESS_S = 0.5
 BLANK = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 """Characters that show nothing and are not white space to str.strip."""
 
@@ -104,17 +105,17 @@ async def change_settings(values: dict[str, Any]) -> None:
 
 async def switch(profile: str) -> None:
     """The switch was confirmed: exchange the engine, showing how far it is, and say how it went."""
+    await _take_question_back()
     if not boot.switch_allowed():
         await say(texts.SWITCH_FORBIDDEN)
         return
     message = await say(texts.THINKING)
     began, host = time.monotonic(), boot.host()
     job = asyncio.create_task(host.switch(profile))
-    while not job.done():
+    while not (await asyncio.wait([job], timeout=PROGRESS_S))[0]:
         seconds = int(time.monotonic() - began)
         text = texts.switching(profile, host.loading.step, host.loading.fraction, seconds)
         await message.stream_token(text.speak(language()), is_sequence=True)
-        await asyncio.wait([job], timeout=1.0)
     try:
         message.content = job.result().speak(language())
     except ZhidaError as error:
@@ -125,6 +126,7 @@ async def switch(profile: str) -> None:
 
 async def keep_profile() -> None:
     """The switch was cancelled."""
+    await _take_question_back()
     await say(texts.SWITCH_KEPT)
     await show_panel()
 
@@ -153,7 +155,17 @@ async def _ask_switch(profile: str) -> None:
         cl.Action(name="switch_profile", payload={"profile": profile}, label=yes, icon="check"),
         cl.Action(name="keep_profile", payload={}, label=no, icon="x"),
     ]
-    await cl.Message(content=question, actions=actions, metadata={"avatarName": AVATAR}).send()
+    await _take_question_back()
+    asked = cl.Message(content=question, actions=actions, metadata={"avatarName": AVATAR})
+    cl.user_session.set("asked", asked)
+    await asked.send()
+
+
+async def _take_question_back() -> None:
+    """A question that was answered, or asked again, cannot be answered once more."""
+    if asked := cl.user_session.get("asked"):
+        cl.user_session.set("asked", None)
+        await asked.remove_actions()
 
 
 async def _answer(question_id: str, question: str) -> None:

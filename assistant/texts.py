@@ -15,16 +15,16 @@ EMPTY_QUESTION = Words("请输入问题后再发送。", "Please type a question
 NO_FILES = Words("目前还不能读取附件，请把内容粘贴到问题里。", "Files cannot be read yet; please paste the text.")
 LOST_QUESTION = Words("找不到要修改的问题，请重新提问。", "That question is gone; please ask it again.")
 EMPTY_ANSWER = Words("（模型没有给出任何内容，请换个说法再问一次。）", "(The model returned nothing; please rephrase.)")
-INTERNAL = Words("内部错误，这个问题没有答成；详情见服务器控制台。", "Internal error; see the server's console.")
+INTERNAL = Words("内部错误，未能回答这个问题；详情见服务器控制台。", "Internal error; see the server's console.")
 NOT_READY = Words("模型还没有就绪，请稍后再问。", "The model is not ready yet; please ask again later.")
 
 STOPPED = Words("已停止", "Stopped")
 CUT_OFF = Words("已达长度上限", "Cut off at the length limit")
 DEMO_ANSWER = Words("演示模型的回答，仅供体验", "Answered by the demo model, for trying out only")
 DEMO_BANNER = Words(
-    "当前是演示模型（Qwen2.5-Coder-0.5B），因为没有连上模型仓库。要用 ERNIE-4.5：联网后重启，或把 ERNIE-4.5-0.3B-PT 的文件夹路径写进 .env 的 ENGINE_MODEL。",
-    "This is the demo model (Qwen2.5-Coder-0.5B): no model hub could be reached. For ERNIE-4.5, restart with network "
-    "access, or set ENGINE_MODEL in .env to a folder with ERNIE-4.5-0.3B-PT.",
+    "当前回答的是演示模型，仅供体验。要用 ERNIE-4.5：让本机能访问 Hugging Face 或 ModelScope 后重启，或在 .env 中把 ENGINE_MODEL 设为它的文件夹。",
+    "The demo model is answering, for trying out only. For ERNIE-4.5: restart where Hugging Face or ModelScope can be "
+    "reached, or set ENGINE_MODEL in .env to its folder.",
 )
 REGENERATE = Words("重新生成", "Regenerate")
 
@@ -33,7 +33,6 @@ SWITCH_KEPT = Words("已取消，显卡档案不变。", "Cancelled; the profile
 SWITCH_FORBIDDEN = Words(
     "这里不允许切换显卡档案（ENGINE_ALLOW_SWITCH）。", "Switching profiles is not allowed here (ENGINE_ALLOW_SWITCH)."
 )
-SETTINGS_TAKEN = Words("设置已生效，从下一个问题开始。", "Settings apply from the next question on.")
 
 
 def too_long_text(size: int, limit: int) -> Words:
@@ -54,6 +53,8 @@ def loading(step: Words, fraction: float | None, seconds: int) -> Words:
 
 def queued(in_front: int) -> Words:
     """The state while waiting for a slot."""
+    if in_front == 0:
+        return Words("排队中… 马上就到您", "Queued… you are next")
     return Words(f"排队中… 前面还有 {in_front} 位", f"Queued… {in_front} ahead of you")
 
 
@@ -82,10 +83,10 @@ def tokens(prompt: int, answer: int, window: int) -> Words:
 def ask_switch(profile: str, reason: Words, running: int) -> Words:
     """The question before the whole engine is exchanged."""
     return Words(
-        f"要把显卡档案切换为 **{profile}** 吗？{reason.zh}\n\n这会影响所有人：正在生成的回答（现在 {running} 个）会被结束，引擎要重新加载，"
-        "其间的提问会等待。",
+        f"要把显卡档案切换为 **{profile}** 吗？{reason.zh}\n\n这会影响所有人：正在生成的回答（现在 {running} 个）最多再等 20 秒，之后会被结束；"
+        "引擎要重新加载，其间的提问会等待。",
         f"Switch the GPU profile to **{profile}**? {reason.en}\n\nThis concerns everybody: answers in progress "
-        f"({running} now) will end, and questions wait while the engine loads again.",
+        f"({running} now) end after 20 s at the latest, and questions wait while the engine loads again.",
     )
 
 

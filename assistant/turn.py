@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 
 from assistant import texts
 from assistant.budget import Fitted, TokenCosts, fit
-from assistant.cleantext import CleanText
 from assistant.conversation import Conversation
 from engine.base import Delta, Engine, EngineInfo, EngineState, FinishReason, Sampling
 from engine.errors import EngineBusy, EngineDead, PromptTooLong, ZhidaError
@@ -143,12 +142,13 @@ class Turn:
         return engine
 
     async def _fit(self, engine: Engine, share: float) -> Fitted:
+        window = int(engine.info.window * share)
         return await fit(
             self.preferences.system,
             self.conversation.before(self.question_id),
             self.question,
-            reserve=self.preferences.sampling.max_tokens,
-            window=int(engine.info.window * share),
+            reserve=min(self.preferences.sampling.max_tokens, window // 2),
+            window=window,
             count=engine.count,
             costs=TokenCosts(engine.count, engine.info.model, self.known_costs),
         )
@@ -171,33 +171,36 @@ class Turn:
 
     async def _generate(self, engine: Engine, fitted: Fitted) -> str:
         """Stream the answer; a prompt that the engine finds too long after all is tried once more with less history."""
+        self._announce(engine.info, fitted)
         try:
             last = await self._stream(engine, fitted)
         except PromptTooLong:
             if self._text or not fitted.messages[2:]:
                 raise
             fitted = await self._fit(engine, RETRY_SHARE)
+            self._announce(engine.info, fitted)
             last = await self._stream(engine, fitted)
-        return self._conclude(engine.info, fitted, last)
+        return self._conclude(engine.info, last)
 
     async def _stream(self, engine: Engine, fitted: Fitted) -> Delta | None:
         """Write all that comes; returns the last Delta."""
-        clean, last = CleanText(), None
+        last = None
         request_id = f"zhida-{uuid.uuid4()}"
         async with aclosing(engine.stream(fitted.messages, self.preferences.sampling, request_id)) as deltas:
             async for delta in deltas:
-                if text := clean.feed(delta.text):
-                    self._text += text
-                    await self.screen.write(text)
+                if delta.text:
+                    self._text += delta.text
+                    await self.screen.write(delta.text)
                 last = delta
         return last
 
-    def _conclude(self, info: EngineInfo, fitted: Fitted, last: Delta | None) -> str:
+    def _announce(self, info: EngineInfo, fitted: Fitted) -> None:
+        """The notices that hold however the answer ends."""
+        left_out = [texts.left_out(fitted.left_out)] if fitted.left_out else []
+        self._footer.notices = [*left_out, *([texts.DEMO_ANSWER] if info.is_demo else [])]
+
+    def _conclude(self, info: EngineInfo, last: Delta | None) -> str:
         """Fill the footer; returns the outcome."""
-        if fitted.left_out:
-            self._footer.notices.append(texts.left_out(fitted.left_out))
-        if info.is_demo:
-            self._footer.notices.append(texts.DEMO_ANSWER)
         if last is None:
             return "answered"
         self.host.metrics.answer(last)

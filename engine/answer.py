@@ -1,9 +1,9 @@
 """What has arrived of one streamed answer: whole characters, the finish reason, usage and timings."""
 
-import codecs
 import time
 
 from engine.base import FinishReason, Timings, Usage
+from engine.cleantext import CleanText
 from engine.errors import RequestRejected, StreamBroken
 from engine.words import Words
 
@@ -24,8 +24,7 @@ class Answer:
         self.begun = False
         self._asked = self._last = time.monotonic()
         self._first: float | None = None
-        # joins a surrogate pair that two chunks share, and drops halves that stay alone
-        self._pairs = codecs.getincrementaldecoder("utf-16-le")("ignore")
+        self._clean = CleanText()
 
     @property
     def complete(self) -> bool:
@@ -45,16 +44,12 @@ class Answer:
         self.begun = True
         self._last = time.monotonic()
         self.usage = usage or self.usage
-        text = self._clean(content or "")
+        text = self._clean.feed(content or "")
         if text and self._first is None:
             self._first = self._last
         self.text += text
         self._finish(finish_reason)
         return text
-
-    def _clean(self, text: str) -> str:
-        """Whole characters only: a server that cuts one in two shows U+FFFD for its parts."""
-        return self._pairs.decode(text.encode("utf-16-le", "surrogatepass")).replace("\ufffd", "")
 
     def _finish(self, reason: str | None) -> None:
         match reason:

@@ -49,7 +49,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an answer. `text` may be empty; the last Delta carries the other three."""
+    """A piece of an answer: whole characters, never U+FFFD. `text` may be empty; the last Delta carries the other three."""
 
     text: str
     finish: FinishReason | None = None

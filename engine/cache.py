@@ -91,3 +91,8 @@ def _disk_full(folder: Path, needed: int, free: int) -> WeightsError:
             "Free some space, or point XDG_CACHE_HOME at another disk, and start again.",
         )
     )
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or the nearest of its parents that is there."""
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())

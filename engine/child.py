@@ -100,12 +100,18 @@ def _logging_config(log: Path) -> dict[str, object]:
     }  # fmt: skip
 
 
-def explain(error: BaseException, log: Path | None) -> Words:
-    """One sentence on why loading failed: the remedy where it is known, and the last informative line."""
+UNKNOWN = Words(
+    "引擎启动失败，原因见控制台；也可运行 python -m engine.doctor 检查",
+    "The engine could not start; the console says why, and python -m engine.doctor may",
+)
+
+
+def explain(error: BaseException, log: Path | None) -> tuple[Words, str]:
+    """Why loading failed: a sentence with the remedy, where that is known, and vLLM's last informative line."""
     told = log.read_text(encoding="utf-8", errors="replace") if log and log.exists() else ""
     causes = [c.strip() for c in CAUSE.findall(told) if not c.startswith(WRAPPERS)]
     line = causes[-1] if causes else (str(error).strip() or type(error).__name__).splitlines()[0]
     for pattern, words in REMEDIES:
         if re.search(pattern, f"{told}\n{error}", re.IGNORECASE):
-            return Words(f"{words.zh}。（{line}）", f"{words.en}. ({line})")
-    return Words(f"引擎启动失败：{line}", f"The engine could not start: {line}")
+            return Words(f"{words.zh}。", f"{words.en}."), line
+    return Words(f"{UNKNOWN.zh}。", f"{UNKNOWN.en}."), line

@@ -8,7 +8,6 @@ import importlib.metadata
 import os
 import platform
 import shutil
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,9 +16,9 @@ from pathlib import Path
 import httpx2
 import psutil
 
-from engine import demo, weights
-from engine.cache import GIB, cache_root, require_space
-from engine.endpoint import Endpoint
+from engine import demo, ports, weights
+from engine.cache import GIB, cache_root, existing, require_space
+from engine.endpoint import Endpoint, checked_address
 from engine.errors import ConfigurationError
 from engine.hardware import Card, detect_card
 from engine.model_files import is_complete, refuse_paddle
@@ -54,7 +53,7 @@ def examine() -> Report:
     sections["将运行 Will run"] = running
     ports, port_problems = look_at_ports()
     sections["端口 Ports"] = ports
-    return Report(sections, [*problems, *engine_problems, *port_problems, *data_problems(settings.data_dir)])
+    return Report(sections, [*problems, *engine_problems, *port_problems, *data_problems(settings)])
 
 
 def machine(card: Card | None) -> list[Line]:
@@ -74,11 +73,6 @@ def describe(card: Card) -> str:
     free, total = card.free_mib / MIB_A_GIB, card.memory_mib / MIB_A_GIB
     major, minor = card.capability
     return f"{card.name}，显存空闲 {free:.1f} / {total:.1f} GiB，计算能力 {major}.{minor}，驱动 {card.driver}"
-
-
-def existing(folder: Path) -> Path:
-    """The folder, or the nearest of its parents that is there."""
-    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
 
 
 def software() -> list[Line]:
@@ -106,11 +100,18 @@ def software_problems() -> Iterator[Problem]:
 def in_force(settings: Settings) -> list[Line]:
     """Every setting that is not its default; keys are not shown."""
     changed = [
-        (name.upper(), "******" if name.endswith("_key") else str(getattr(settings, name)))
+        (name.upper(), shown(name, str(getattr(settings, name))))
         for name, field in Settings.model_fields.items()
         if getattr(settings, name) != field.default
     ]
     return changed or [("全部", "默认值 / all defaults")]
+
+
+def shown(name: str, value: str) -> str:
+    """A setting's value as a report may carry it: no key, and no password of an address."""
+    if name.endswith("_key"):
+        return "******"
+    return checked_address(value)[0] if name == "engine_base_url" else value
 
 
 def engine(settings: Settings, card: Card | None) -> tuple[list[Line], list[Problem]]:
@@ -134,13 +135,11 @@ def engine(settings: Settings, card: Card | None) -> tuple[list[Line], list[Prob
 
 def plan(settings: Settings, choice: Choice) -> list[Line]:
     """Profile, reason and limits."""
-    profile = choice.profile
-    concurrent = settings.engine_max_concurrent or profile.max_concurrent
-    queued = profile.max_queued if settings.engine_max_queued is None else settings.engine_max_queued
+    profile = settings.limited(choice.profile)
     return [
         ("档案", f"{profile.name}（{profile.title}）"),
         ("原因", choice.reason.zh),
-        ("数值", f"{profile.dtype}，上下文 {settings.engine_max_model_len}，同时 {concurrent}，排队 {queued}"),
+        ("数值", f"{profile.dtype}，上下文 {settings.engine_max_model_len}，同时 {profile.max_concurrent}，排队 {profile.max_queued}"),
     ]
 
 
@@ -209,20 +208,14 @@ def find_weights(settings: Settings) -> str:
 
 def ask_server(settings: Settings) -> str:
     """What the server serves. Raises ConfigurationError where it cannot be asked."""
-    if not settings.engine_base_url:
-        raise ConfigurationError(
-            Words(
-                "ENGINE_BACKEND=server 需要 ENGINE_BASE_URL，例如 http://127.0.0.1:8001/v1（make serve 启动的服务）。",
-                "ENGINE_BACKEND=server needs ENGINE_BASE_URL, e.g. http://127.0.0.1:8001/v1 (what make serve starts).",
-            )
-        )
-    endpoint = settings.engine_base_url
+    assert settings.engine_base_url
+    endpoint, _ = checked_address(settings.engine_base_url)
     try:
-        served = asyncio.run(served_models(endpoint, settings.engine_api_key))
+        served = asyncio.run(served_models(settings.engine_base_url, settings.engine_api_key))
     except httpx2.HTTPStatusError as error:
         raise unusable(f"{endpoint} 回答 {error.response.status_code}", f"{error.response.status_code}") from error
     except (httpx2.HTTPError, ValueError) as error:  # ValueError: an answer in another shape
-        raise unusable(f"{endpoint} 没有像样的回答", type(error).__name__) from error
+        raise unusable(f"{endpoint} 没有返回有效的应答", type(error).__name__) from error
     return f"{endpoint}，模型 {'、'.join(served) or '无'}"
 
 
@@ -248,7 +241,7 @@ def unusable(zh: str, en: str) -> ConfigurationError:
 
 def look_at_ports() -> tuple[list[Line], list[Problem]]:
     """The two ports of the product: who has them."""
-    chat, server = is_taken(CHAT_PORT), is_taken(SERVER_PORT)
+    chat, server = (ports.fault("127.0.0.1", port) is not None for port in (CHAT_PORT, SERVER_PORT))
     said = {True: "已被占用 / taken", False: "空闲 / free"}
     lines = [(f"{CHAT_PORT} 聊天页面", said[chat]), (f"{SERVER_PORT} make serve", said[server])]
     taken = Words(
@@ -258,26 +251,10 @@ def look_at_ports() -> tuple[list[Line], list[Problem]]:
     return lines, [Problem(taken)] if chat else []
 
 
-def is_taken(port: int) -> bool:
-    """Whether something listens on `port` of this machine."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
-
-
-def data_problems(folder: Path) -> Iterator[Problem]:
+def data_problems(settings: Settings) -> Iterator[Problem]:
     """A data folder that cannot be written."""
-    if not os.access(existing(folder), os.W_OK):
-        yield Problem(
-            Words(
-                f"无法写入 {folder}：请检查权限，或改 DATA_DIR。",
-                f"Cannot write to {folder}: see to it, or set DATA_DIR.",
-            )
-        )
+    if words := settings.unwritable():
+        yield Problem(words)
 
 
 def main() -> int:

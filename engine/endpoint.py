@@ -92,7 +92,7 @@ class Endpoint:
     def __init__(self, base_url: str, api_key: str | None, read_s: float) -> None:
         self.base = base_url.strip().rstrip("/")
         self.root = self.base.removesuffix("/v1")
-        self.address, self.is_local = _checked(self.base)
+        self.address, self.is_local = checked_address(self.base)
         timeout = httpx2.Timeout(connect=CONNECT_S, write=WRITE_S, read=read_s, pool=CONNECT_S)
         # a transport of one's own switches off the proxies of the environment, and nothing else of it
         transport = httpx2.AsyncHTTPTransport(limits=LIMITS) if self.is_local else None
@@ -135,7 +135,7 @@ class Endpoint:
         return await self.client.get(url, timeout=PROBE_S)
 
 
-def _checked(base: str) -> tuple[str, bool]:
+def checked_address(base: str) -> tuple[str, bool]:
     """The address as it may be shown (no password in it), and whether it is local. Raises ConfigurationError."""
     try:
         url = httpx2.URL(base)

@@ -35,9 +35,7 @@ def planner(settings: Settings) -> Planner:
 
 def _in_process(settings: Settings, choice: Choice) -> Plan:
     """The profile with the limits that `settings` put in its place; vLLM is told the same number of answers at once."""
-    profile = choice.profile
-    queued = profile.max_queued if settings.engine_max_queued is None else settings.engine_max_queued
-    profile = replace(profile, max_concurrent=settings.engine_max_concurrent or profile.max_concurrent, max_queued=queued)
+    profile = settings.limited(choice.profile)
 
     def build(on_loading: OnLoading) -> Engine:
         from engine.inprocess import InProcessEngine

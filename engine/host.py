@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import sys
 import time
 from collections import deque
@@ -15,13 +16,18 @@ from engine.metrics import Metrics
 from engine.profiles import Choice
 from engine.words import Words
 
-RESTARTS, RESTART_SPAN_S = 3, 600.0
+log = logging.getLogger(__name__)
+
+RESTART_SPAN_S = 600.0
 WATCH_S = 2.0
 DRAIN_S = 20.0
 STOP_S = 15.0
 
 BEGIN = Loading(Words("模型加载中", "Loading the model"))
 AGAIN = Loading(Words("引擎意外停止，正在重新启动", "The engine died, starting it again"))
+RECONNECTING = Loading(
+    Words("与模型服务的连接中断，正在重新连接", "The connection to the model server was lost, reconnecting")
+)
 STOPPED = Words("引擎已停止。", "The engine has stopped.")
 
 
@@ -79,7 +85,7 @@ class EngineHost:
     def report_death(self, engine: Engine) -> None:
         """Called by whoever met EngineDead, so that nobody else is sent to a dead engine."""
         if self.engine is engine:
-            self.loading = AGAIN
+            self.loading = self._after_death()
             self._set(EngineState.LOADING, STOPPED)
             self._trouble.set()
 
@@ -104,13 +110,19 @@ class EngineHost:
         """
         async with self._switch:
             before = self.wanted
+            if profile == before and self.state is EngineState.READY:
+                return Words(f"已在使用 {profile}。", f"{profile} is in use already.")
             self._plan_for(profile)
             await self._retire(Words(f"正在切换到显卡档案 {profile}", f"Switching to profile {profile}"))
             if await self._begin(profile):
                 return Words(f"已切换到 {profile}。", f"Switched to {profile}.")
             why = self.reason or STOPPED
             await self._retire(Words(f"正在恢复显卡档案 {before}", f"Going back to profile {before}"))
-            await self._begin(before)
+            if not await self._begin(before):
+                return Words(
+                    f"{profile} 启动失败，恢复 {before} 也没有成功，引擎已停止。原因：{why.zh}",
+                    f"{profile} could not start, nor could {before} again; the engine has stopped. Reason: {why.en}",
+                )
             return Words(
                 f"{profile} 启动失败，已恢复 {before}。原因：{why.zh}",
                 f"{profile} could not start; back on {before}. Reason: {why.en}",
@@ -151,8 +163,8 @@ class EngineHost:
             self._set(EngineState.DEAD, error.words)
             print(f"引擎未能启动：{error.words.zh}", file=sys.stderr, flush=True)
         except Exception:  # the page must say that the engine is gone even where the cause is a fault of ours
+            log.exception("the engine's keeper failed")
             self._set(EngineState.DEAD, Words("引擎已停止：内部错误，详见控制台。", "Internal error, see the console."))
-            raise
 
     async def _load(self, plan: Plan) -> None:
         """Build and start; a death while starting counts as a death."""
@@ -178,7 +190,7 @@ class EngineHost:
         while not self._trouble.is_set():
             health = await self._engine.health()
             if health.state is EngineState.DEAD:
-                self.loading = AGAIN
+                self.loading = self._after_death()
                 self._set(EngineState.LOADING, health.reason or STOPPED)
                 return
             with contextlib.suppress(TimeoutError):
@@ -205,7 +217,11 @@ class EngineHost:
                     f"Run python -m engine.doctor, then make run again. Last reason: {why.en}",
                 )
             )
-        self._console(AGAIN)
+        self._console(self.loading)
+
+    def _after_death(self) -> Loading:
+        """What is done about it; a server that runs elsewhere can only be waited for."""
+        return RECONNECTING if self.plan and self.plan.restarts is None else AGAIN
 
     def _on_loading(self) -> OnLoading:
         """A listener for any thread, that moves each step into the event loop."""

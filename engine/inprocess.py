@@ -1,6 +1,7 @@
 """InProcessEngine: vLLM's AsyncLLM in this process, its EngineCore in another. The one file that imports vllm."""
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import time
@@ -26,6 +27,7 @@ from engine.base import (
     Timings,
     Usage,
 )
+from engine.cleantext import CleanText
 from engine.errors import (
     ConfigurationError,
     EngineBusy,
@@ -40,6 +42,8 @@ from engine.preflight import preflight
 from engine.profiles import Profile
 from engine.weights import ModelFolder
 from engine.words import Words
+
+logger = logging.getLogger(__name__)
 
 POLL_S = 0.2
 WARM_UP: Sequence[ChatMessage] = ({"role": "user", "content": "你好"},)
@@ -85,6 +89,17 @@ def _translated() -> Iterator[None]:
         raise translate(error) from error
 
 
+@contextmanager
+def _unalarmed() -> Iterator[None]:
+    """An engine that is being ended is no failure: vLLM would log a traceback of it."""
+    reporter = logging.getLogger("vllm.v1.engine.async_llm")
+    reporter.disabled = True
+    try:
+        yield
+    finally:
+        reporter.disabled = False
+
+
 class InProcessEngine:
     """One model in one EngineCore process; an instance is started once."""
 
@@ -97,6 +112,7 @@ class InProcessEngine:
         self._running: set[str] = set()
         self._stopping, self._stop_lock = False, asyncio.Lock()
         self._reason: Words | None = None
+        self._defaults: dict[str, Any] = {}
 
     @property
     def info(self) -> EngineInfo:
@@ -146,7 +162,8 @@ class InProcessEngine:
         """Why loading failed; a child that was killed from outside may well start the next time."""
         if self._stopping:
             return EngineDead(STOPPED)
-        words = child.explain(error, log)
+        words, line = child.explain(error, log)
+        logger.error("vLLM: %s", line)
         killed = "Failed core proc(s): {'EngineCore': -9}" in str(error)
         return EngineDead(words) if killed else ConfigurationError(words)
 
@@ -155,7 +172,10 @@ class InProcessEngine:
         from vllm import AsyncEngineArgs, AsyncLLMEngine
 
         options = vllm_options(self._folder.path, self._folder.name, self._profile, self._window)
-        return AsyncLLMEngine.from_engine_args(AsyncEngineArgs(**options))  # type: ignore[arg-type]  # checked by vLLM
+        arguments = AsyncEngineArgs(**options)  # type: ignore[arg-type]  # checked by vLLM
+        engine = AsyncLLMEngine.from_engine_args(arguments)
+        self._defaults = engine.model_config.get_diff_sampling_param()  # reads a file: not for the event loop
+        return engine
 
     def _record(self) -> None:
         """Write vLLM's processes down, where they are new."""
@@ -179,10 +199,13 @@ class InProcessEngine:
 
     def _let_go(self, engine: Any) -> None:
         """Shut vLLM down, where it had come up, and see that its processes have ended."""
-        if engine:
-            engine.shutdown()
-        psutil.wait_procs(self._processes, timeout=orphans.GRACE_S)
-        orphans.end(self._processes)
+        with _unalarmed():
+            try:
+                if engine:
+                    engine.shutdown()
+                psutil.wait_procs(self._processes, timeout=orphans.GRACE_S)
+            finally:
+                orphans.end(self._processes)
         orphans.forget(self._records)
 
     async def health(self) -> EngineHealth:
@@ -212,7 +235,7 @@ class InProcessEngine:
             size = len(prompt["prompt_token_ids"])
             if size >= self._window:  # an answer needs a token of room
                 raise PromptTooLong(self._window, size)
-            answer = engine.generate(prompt, self._params(engine, sampling, self._window - size), request_id)
+            answer = engine.generate(prompt, self._params(sampling, self._window - size), request_id)
             self._running.add(request_id)
             try:
                 async with aclosing(answer):
@@ -223,18 +246,19 @@ class InProcessEngine:
 
     async def _deltas(self, answer: AsyncIterator[Any], size: int, submitted: float) -> AsyncIterator[Delta]:
         """vLLM's outputs as Deltas, the last one with usage, timings and the finish reason."""
-        tokens, first_text_s = 0, None
+        clean, tokens, first_text_s = CleanText(), 0, None
         async for output in answer:
             piece = output.outputs[0]
             tokens += len(piece.token_ids)
+            text = clean.feed(piece.text)
             elapsed = time.monotonic() - submitted
-            if piece.text and first_text_s is None:
+            if text and first_text_s is None:
                 first_text_s = elapsed
             if not output.finished:
-                yield Delta(piece.text)
+                yield Delta(text)
                 continue
             timings = Timings(elapsed if first_text_s is None else first_text_s, elapsed)
-            yield Delta(piece.text, self._finish(piece.finish_reason), Usage(size, tokens), timings)
+            yield Delta(text, self._finish(piece.finish_reason), Usage(size, tokens), timings)
 
     def _finish(self, reason: str | None) -> FinishReason:
         """vLLM's reason as ours; `abort` and `error` are no end that an answer comes to."""
@@ -257,7 +281,7 @@ class InProcessEngine:
         _, (prompt,) = await engine.renderer.render_chat_async([list(messages)], params, unlimited)
         return prompt
 
-    def _params(self, engine: Any, sampling: Sampling, room: int) -> Any:
+    def _params(self, sampling: Sampling, room: int) -> Any:
         """vLLM's sampling parameters: the model's own defaults (top_k, penalties) under ours, as its server does."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -266,7 +290,7 @@ class InProcessEngine:
             "temperature": sampling.temperature, "top_p": sampling.top_p,
             "max_tokens": min(sampling.max_tokens, room), "output_kind": RequestOutputKind.DELTA,
         }  # fmt: skip
-        return SamplingParams(**(engine.model_config.get_diff_sampling_param() | ours))
+        return SamplingParams(**(self._defaults | ours))
 
 
 def _ended(orphan: orphans.Orphan) -> Loading:

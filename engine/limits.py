@@ -66,7 +66,7 @@ class Limiter:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._leave()
-            else:
+            elif turn in self._queue:  # else it was passed over already
                 self._queue.remove(turn)
                 self._tell_places()
             raise
@@ -85,8 +85,10 @@ class Limiter:
 
     def _admit(self) -> None:
         while self._queue and self._running < self.concurrent:
-            self._take()
-            self._queue.popleft().set_result(None)
+            turn = self._queue.popleft()
+            if not turn.done():  # cancelled in this very step, its task not yet resumed
+                self._take()
+                turn.set_result(None)
         self._tell_places()
 
     def _tell_places(self) -> None:

@@ -6,6 +6,7 @@ started the process ends, and the engine is loaded in a worker thread.)
 """
 
 import json
+import multiprocessing
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -34,9 +35,10 @@ class Orphan:
 
 
 def children() -> list[psutil.Process]:
-    """vLLM's processes below this one, workers included."""
+    """vLLM's processes below this one, workers included; a new EngineCore has its title only after its imports."""
+    new = {process.pid for process in multiprocessing.active_children() if process.name.startswith("EngineCore")}
     found = psutil.Process().children(recursive=True)
-    return [process for process in found if _title(process).startswith(TITLE)]
+    return [process for process in found if process.pid in new or _title(process).startswith(TITLE)]
 
 
 def _title(process: psutil.Process) -> str:
@@ -54,7 +56,9 @@ def record(processes: Iterable[psutil.Process], records: Path) -> None:
     orphans = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            orphans.append(Orphan(process.pid, process.create_time(), _title(process), app.pid, app.create_time()))
+            title = _title(process)
+            name = title if title.startswith(TITLE) else f"{TITLE}EngineCore"
+            orphans.append(Orphan(process.pid, process.create_time(), name, app.pid, app.create_time()))
     path = _file(records, app.pid)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")

@@ -34,6 +34,7 @@ from engine.base import (
     Timings,
     Usage,
 )
+from engine.cleantext import CleanText
 from engine.words import Words
 
 DEMO = Path(__file__).parent / "scripts" / "demo.toml"
@@ -157,7 +158,7 @@ class ScriptedEngine:
 
     async def _play(self, rule: _Rule, room: int, prompt_tokens: int) -> AsyncGenerator[Delta, None]:
         begun = time.monotonic()
-        first, said, finish = None, "", rule.finish
+        first, said, finish, clean = None, "", rule.finish, CleanText()
         await asyncio.sleep(rule.first_delay_s)
         for piece in rule.parts():
             self._check()
@@ -166,7 +167,7 @@ class ScriptedEngine:
                 break
             said += piece
             first = first or time.monotonic()
-            yield Delta(piece)
+            yield Delta(clean.feed(piece))
             await asyncio.sleep(rule.delay_s)
         else:
             if rule.error:

@@ -4,11 +4,11 @@ import argparse
 import errno
 import os
 import shlex
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from engine import ports
 from engine.errors import ConfigurationError, ZhidaError
 from engine.hardware import detect_card
 from engine.launch import vllm_environment, vllm_options
@@ -46,13 +46,8 @@ def shell_line(argv: Sequence[str], environment: Mapping[str, str]) -> str:
 
 def refuse_taken(host: str, port: int) -> None:
     """Raises ConfigurationError where the port is taken, or the address is not this machine's."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise _unusable(host, port, error) from error
+    if error := ports.fault(host, port):
+        raise _unusable(host, port, error) from error
 
 
 def _unusable(host: str, port: int, error: OSError) -> ConfigurationError:
@@ -91,13 +86,13 @@ def _run(arguments: argparse.Namespace) -> None:
     wanted, window = arguments.profile or settings.engine_profile, settings.engine_max_model_len
     if arguments.only_print:
         # The command may be for another machine: a card that is not here is no obstacle.
-        profile = load_profiles().get(wanted) or choose(wanted, detect_card()).profile
+        profile = settings.limited(load_profiles().get(wanted) or choose(wanted, detect_card()).profile)
         model = settings.engine_model
         argv = command(model, model, profile, window, arguments.host, arguments.port, "python")
         print(shell_line(argv, vllm_environment(profile, is_local=Path(model).is_dir())))
         return
     choice = choose(wanted, detect_card())
-    profile = choice.profile
+    profile = settings.limited(choice.profile)
     print(choice.reason.zh, file=sys.stderr)
     refuse_taken(arguments.host, arguments.port)
     preflight(profile)

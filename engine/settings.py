@@ -7,6 +7,7 @@ import argparse
 import difflib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -14,7 +15,9 @@ from dotenv import dotenv_values
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from engine.cache import existing
 from engine.errors import ConfigurationError
+from engine.profiles import Profile
 from engine.words import Words
 
 OWN_PREFIXES = ("ENGINE_", "KNOWLEDGE_", "DESK_")
@@ -47,7 +50,7 @@ class Settings(BaseSettings):
         "auto", description="显卡档案：auto 或 engine/profiles.toml 中的名字，如 a10、a100-40g、v100-32g、cpu"
     )
     engine_max_model_len: Annotated[int, Field(ge=256, le=131072)] = Field(4096, description="上下文窗口（词元）")
-    engine_max_tokens: Annotated[int, Field(ge=1, le=131072)] = Field(512, description="一次回答的最大长度（词元）")
+    engine_max_tokens: Annotated[int, Field(ge=16, le=131072)] = Field(512, description="一次回答的最大长度（词元）")
     engine_max_concurrent: Annotated[int, Field(ge=1)] | None = Field(
         None, description="同时生成的回答数；默认取自显卡档案"
     )
@@ -68,12 +71,29 @@ class Settings(BaseSettings):
             return "server" if self.engine_base_url else "inprocess"
         return self.engine_backend
 
+    def unwritable(self) -> Words | None:
+        """What is wrong with DATA_DIR; None where it can be written."""
+        if os.access(existing(self.data_dir), os.W_OK):
+            return None
+        return Words(
+            f"无法写入 {self.data_dir}：请检查权限，或改 DATA_DIR。",
+            f"Cannot write to {self.data_dir}: see to its permissions, or set DATA_DIR.",
+        )
+
+    def limited(self, profile: Profile) -> Profile:
+        """`profile` with the limits that are set here in place of its own."""
+        return replace(
+            profile,
+            max_concurrent=self.engine_max_concurrent or profile.max_concurrent,
+            max_queued=profile.max_queued if self.engine_max_queued is None else self.engine_max_queued,
+        )
+
     @classmethod
     def load(cls) -> Self:
         """Read the environment and `.env`. Raises ConfigurationError naming the first wrong name or value."""
         try:
             _refuse_unknown_names(set(cls.model_fields))
-            return cls()
+            settings = cls()
         except ValidationError as error:
             raise _explain(error) from error
         except UnicodeDecodeError as error:
@@ -83,6 +103,14 @@ class Settings(BaseSettings):
                     "The file .env is not UTF-8: save it as UTF-8 in your editor.",
                 )
             ) from error
+        if settings.backend == "server" and not settings.engine_base_url:
+            raise ConfigurationError(
+                Words(
+                    "ENGINE_BACKEND=server 需要 ENGINE_BASE_URL，例如 http://127.0.0.1:8001/v1（make serve 启动的服务）。",
+                    "ENGINE_BACKEND=server needs ENGINE_BASE_URL, e.g. http://127.0.0.1:8001/v1 (what make serve starts).",
+                )
+            )
+        return settings
 
 
 def _refuse_unknown_names(fields: set[str]) -> None:

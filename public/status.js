@@ -9,7 +9,7 @@
   const LANGUAGE = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en'
   const DISMISSED_KEY = 'zhida-demo-dismissed'
   const THEME_KEY = 'vite-ui-theme' // Chainlit's own
-  const NEXT_POLL_MS = { loading: 1000, ready: 15000, dead: 3000, unreachable: 3000 }
+  const NEXT_POLL_MS = { loading: 1000, ready: 15000, dead: 3000 }
   const RETRY_MS = 2000
   const TIMEOUT_MS = 5000
   const FAILURES_SHOWN = 2
@@ -17,14 +17,12 @@
     zh: {
       loading: '模型加载中…',
       dead: '引擎已停止。',
-      unreachable: '连接不上推理服务。',
       lost: '与服务器的连接断开，正在重试…',
       dismiss: '知道了'
     },
     en: {
       loading: 'Loading the model…',
       dead: 'The engine has stopped.',
-      unreachable: 'The inference server cannot be reached.',
       lost: 'Disconnected from the server, trying again…',
       dismiss: 'Got it'
     }

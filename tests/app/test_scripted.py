@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import httpx
 import pytest
 
@@ -73,6 +74,31 @@ async def test_stop_and_ask_again(app: AppServer) -> None:
         assert app.metric("zhida_running") == 0
         assert await page.ask("你好") == "这是回答。"
         assert page.answers() == [part, "这是回答。"]
+
+
+async def test_a_question_right_after_stop(app: AppServer) -> None:
+    """S1: stop is meant for what runs; the question sent with the next event is answered."""
+    async with ChatClient(app.url) as page:
+        await page.send("慢慢说")
+        await page.until(lambda: bool(page.answers()) and page.answer.startswith("慢慢"))
+        await page.stop()
+        await page.send("你好")
+        await page.until(lambda: page.answer == "这是回答。" and not page.busy)
+
+
+async def test_a_page_of_another_site_gets_no_socket(app: AppServer) -> None:
+    """A page open in the same browser may not question a private engine; our own page, and clients that are none, may."""
+    for origin, status in ((app.url, 101), (None, 101), ("http://evil.example", 403)):
+        headers = {"Origin": origin} if origin else {}
+        async with aiohttp.ClientSession() as session:
+            address = f"{app.url}/ws/socket.io/?EIO=4&transport=websocket"
+            try:
+                async with session.ws_connect(address, headers=headers) as socket:
+                    assert (await socket.receive(timeout=5)).data.startswith("0{")
+                    found = 101
+            except aiohttp.WSServerHandshakeError as error:
+                found = error.status
+        assert found == status
 
 
 async def test_two_questions_at_once_then_stop(app: AppServer) -> None:
@@ -259,7 +285,8 @@ def test_a_taken_port_is_refused_before_anything_loads(app: AppServer, tmp_path:
 def test_a_server_address_that_is_this_app_is_refused(tmp_path: Path) -> None:
     """E6: ENGINE_BASE_URL with the app's own port."""
     port = free_port()
-    assert "指向了本应用自己的端口" in refused(tmp_path, port, ENGINE_BASE_URL=f"http://localhost:{port}/v1")
+    for host in ("localhost", "127.0.0.1", "0.0.0.0", "[::1]"):
+        assert "指向了本应用自己的端口" in refused(tmp_path, port, ENGINE_BASE_URL=f"http://{host}:{port}/v1")
 
 
 @pytest.mark.parametrize(
@@ -267,6 +294,8 @@ def test_a_server_address_that_is_this_app_is_refused(tmp_path: Path) -> None:
     [
         ({"ENGINE_MODLE": "x"}, "不认识的设置 ENGINE_MODLE。是不是 ENGINE_MODEL？"),
         ({"ENGINE_MAX_TOKENS": "many"}, "设置 ENGINE_MAX_TOKENS 的值 'many' 不可用"),
+        ({"ENGINE_BACKEND": "server"}, "ENGINE_BACKEND=server 需要 ENGINE_BASE_URL"),
+        ({"ENGINE_BASE_URL": "http://127.0.0.1:80000/v1"}, "ENGINE_BASE_URL 不是可用的地址"),
         ({"ENGINE_PROFILE": "a11"}, "没有名为 a11 的显卡档案"),
         ({"ENGINE_PROFILE": "a10", "CUDA_VISIBLE_DEVICES": "-1"}, "档案 a10 需要 NVIDIA 显卡"),
     ],
@@ -274,3 +303,37 @@ def test_a_server_address_that_is_this_app_is_refused(tmp_path: Path) -> None:
 def test_wrong_settings_are_refused_with_the_remedy(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
     """A configuration that cannot work stops the start with one sentence."""
     assert sentence in refused(tmp_path, free_port(), **env)
+
+
+def test_open_to_the_network_is_warned_of(tmp_path: Path) -> None:
+    """HOST=0.0.0.0 without sign-in: said on the console; on localhost alone nothing is said."""
+    for host, warned in (("0.0.0.0", True), ("127.0.0.1", False)):
+        app = AppServer(tmp_path / host, {"ENGINE_BACKEND": "scripted", "CHAINLIT_HOST": host})
+        with app:
+            assert ("任何人都能使用" in app.tail()) is warned
+
+
+@pytest.mark.parametrize(
+    ("host", "setting", "allowed"),
+    [("127.0.0.1", "", True), ("0.0.0.0", "", False), ("0.0.0.0", "true", True), ("127.0.0.1", "false", False)],
+)
+def test_who_may_switch_the_profile(monkeypatch: pytest.MonkeyPatch, host: str, setting: str, allowed: bool) -> None:
+    """By default only an app that listens on localhost alone; ENGINE_ALLOW_SWITCH decides otherwise."""
+    from chainlit.config import config
+    from chainlit.server import app
+
+    from assistant import boot
+    from engine.settings import Settings
+
+    monkeypatch.setattr(config.run, "host", host)
+    monkeypatch.setattr(app.state, "settings", Settings(engine_allow_switch=setting == "true" if setting else None), raising=False)
+    assert boot.switch_allowed() is allowed
+
+
+async def test_a_forged_switch_is_refused(tmp_path: Path) -> None:
+    """Where switching is not allowed, a hand-made button press changes nothing."""
+    with AppServer(tmp_path, {"ENGINE_BACKEND": "scripted", "ENGINE_ALLOW_SWITCH": "false"}) as app:
+        app.ready()
+        async with ChatClient(app.url) as page:
+            await page.press({"id": "1", "forId": "1", "name": "switch_profile", "payload": {"profile": "cpu"}, "label": "x"})
+            assert page.answer == "这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。"

@@ -91,7 +91,7 @@ class ChatPage:
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "debug" and message.text.startswith('{"lengths"'):
             report = json.loads(message.text)
-            self.lengths, self.stop_at = report["lengths"], report["stop"]
+            self.lengths, self.stop_at = report["lengths"], report["stop"] or self.stop_at
         if message.type in ("error", "warning") and not EXPECTED.search(message.text):
             self.problems.append(f"console {message.type}: {message.text}")
 

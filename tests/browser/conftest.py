@@ -81,7 +81,7 @@ def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iter
         "ENGINE_MAX_TOKENS": "8192",
         "ENGINE_LEAVE_GRACE_S": "2",
     }
-    with AppServer(tmp_path_factory.mktemp("tiny_app"), **settings) as app:
+    with AppServer(tmp_path_factory.mktemp("tiny_app"), settings) as app:
         yield app.ready()
 
 

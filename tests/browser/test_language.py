@@ -32,8 +32,9 @@ def test_page_asks_nothing_of_other_hosts(scripted_app: AppServer, open_chat: Op
     """From the first page to an answer, through every dialog, all requests go to the app."""
     chat = open_chat(scripted_app)
     chat.page.click("#theme-toggle")
-    chat.page.keyboard.press("Escape")
+    chat.page.get_by_role("menuitem", name="跟随系统").click()
     chat.page.click("#readme-button")
+    chat.page.get_by_role("heading", name="怎样提问").wait_for()
     chat.page.keyboard.press("Escape")
     chat.ask("表格")
     chat.ended()

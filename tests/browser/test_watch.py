@@ -13,11 +13,18 @@ from tests.browser.conftest import SCRIPT, OpenChat, StartApp
 from tests.chat_client import ChatClient
 
 
+def watching(folder: Path, settings: dict[str, str]) -> AppServer:
+    """The app under -w, its console's output outside the folder that it watches."""
+    app = AppServer(folder / "app", settings, watch=True)
+    app.log = folder / "app.log"
+    return app
+
+
 @pytest.fixture
 def watched(tmp_path: Path, start_app: StartApp) -> AppServer:
     """The app under -w on the scripted engine."""
     settings = {"ENGINE_BACKEND": "scripted", "ENGINE_SCRIPT": str(SCRIPT)}
-    return start_app(AppServer(tmp_path / "app", settings, watch=True)).ready()
+    return start_app(watching(tmp_path, settings)).ready()
 
 
 def save(app: AppServer, name: str, text: str) -> None:
@@ -54,8 +61,9 @@ def test_saved_files_reload_the_page_and_not_the_app(watched: AppServer, open_ch
 def test_syntax_error_is_survived(watched: AppServer, open_chat: OpenChat) -> None:
     """C1: app.py saved half-written, then repaired: the chat works again without a restart."""
     chat, whole = open_chat(watched), read(watched, "app.py")
-    save(watched, "app.py", whole + "\ndef broken(:\n")
-    chat.until(lambda: "SyntaxError" in watched.tail())
+    with chat.page.expect_event("load"):
+        save(watched, "app.py", whole + "\ndef broken(:\n")
+    assert "Error reloading module" in watched.tail()
     save_and_see_the_reload(chat, watched, "app.py", whole + "\n# repaired\n")
     chat.ask("短")
     assert chat.ended() == "这是一个短的回答。"
@@ -87,7 +95,7 @@ def test_engine_process_survives_a_reload(
 ) -> None:
     """C1: under -w with a real engine: app.py and a module saved, still one EngineCore, the same, and it answers."""
     settings = {"ENGINE_BACKEND": "inprocess", "ENGINE_MODEL": str(tiny_model), "ENGINE_MAX_TOKENS": "32"}
-    app = start_app(AppServer(tmp_path / "app", settings, watch=True)).ready()
+    app = start_app(watching(tmp_path, settings)).ready()
     chat = open_chat(app)
     chat.ask("保存以前")
     chat.ended()

@@ -53,7 +53,7 @@ def text(deltas: list[Delta]) -> str:
 async def until(engine: Engine, holds: Callable[[EngineHealth], bool], within_s: float) -> None:
     """Ask for the engine's health, which has no event, until `holds`."""
     async with asyncio.timeout(within_s):
-        while not holds(await engine.health()):  # noqa: ASYNC110
+        while not holds(await engine.health()):
             await asyncio.sleep(0.01)
 
 

@@ -19,6 +19,7 @@ class Workshop:
         self.made: list[tuple[str, ScriptedEngine]] = []
         self.restarts = restarts
         self.steps: list[Loading] = []
+        self.broken = {"broken"}
 
     def plan_for(self, profile: str) -> Plan:
         if profile == "unknown":
@@ -26,7 +27,7 @@ class Workshop:
 
         def build(on_loading: OnLoading) -> Engine:
             engine = ScriptedEngine()
-            if profile == "broken":
+            if profile in self.broken:
                 raise ConfigurationError(Words("显存不够。", "Not enough memory."))
             if profile == "stillborn":
                 raise EngineDead(Words("没能启动。", "Did not start."))
@@ -180,6 +181,41 @@ async def test_switch_falls_back_when_the_new_one_cannot_start() -> None:
     assert host.state is EngineState.READY
     assert host.wanted == "a"
     await host.stop()
+
+
+async def test_switch_says_so_when_nothing_starts_any_more() -> None:
+    """Neither the new profile nor the old one: no success is claimed."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    shop.broken.add("a")
+    words = await host.switch("broken")
+    assert "恢复 a 也没有成功" in words.zh
+    assert host.state is EngineState.DEAD
+    await host.stop()
+
+
+async def test_switch_to_what_is_in_use_changes_nothing() -> None:
+    """Confirmed in two tabs, the engine is loaded once."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    await asyncio.gather(host.switch("b"), host.switch("b"))
+    assert shop.names == ["a", "b"]
+    await host.stop()
+
+
+async def test_a_fault_of_ours_is_on_the_console(caplog: pytest.LogCaptureFixture) -> None:
+    """The page says that the engine is gone, and the console has the traceback."""
+    host = EngineHost(lambda profile: Plan(None, _broken_build, 1, 1, 3), "a", lambda loading: None)
+    host.launch()
+    await until(host, EngineState.DEAD)
+    assert "RuntimeError: a fault of ours" in caplog.text
+    await host.stop()
+
+
+def _broken_build(on_loading: OnLoading) -> Engine:
+    raise RuntimeError("a fault of ours")
 
 
 async def test_switch_to_what_this_machine_cannot_run_touches_nothing() -> None:

@@ -85,6 +85,19 @@ async def test_cancelled_in_the_moment_of_admission() -> None:
     assert (limiter.running, limiter.waiting) == (0, 0)
 
 
+async def test_cancelled_in_the_step_in_which_a_slot_frees() -> None:
+    """A waiter whose task has not resumed yet is passed over: no slot is lost, and the next one runs."""
+    limiter, release = Limiter(1, 5), asyncio.Event()
+    started: list[int] = []
+    tasks = [asyncio.create_task(hold(limiter, [], started, n, release)) for n in range(3)]
+    await settle()
+    release.set()
+    tasks[1].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert started == [0, 2]
+    assert (limiter.running, limiter.waiting) == (0, 0)
+
+
 async def test_more_slots_admit_those_who_wait() -> None:
     """Another profile may allow more at once."""
     limiter, release = Limiter(1, 5), asyncio.Event()

@@ -167,3 +167,10 @@ class TestPrintedCopies:
         command = [sys.executable, "-m", "engine.settings", what]
         printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert printed.stdout == text
+
+
+def test_a_server_needs_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ENGINE_BACKEND=server alone is refused with an example of what is missing."""
+    monkeypatch.setenv("ENGINE_BACKEND", "server")
+    with pytest.raises(ConfigurationError, match=r"ENGINE_BASE_URL，例如 http://127\.0\.0\.1:8001/v1"):
+        Settings.load()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.cleantext import CleanText
+from engine.cleantext import CleanText
 
 
 def clean(*deltas: str) -> str:
