@@ -1,5 +1,6 @@
 """Before and around the server's life: what must be right before anything loads, and the process's one EngineHost."""
 
+import logging
 import sys
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ def prepare() -> None:
     sentence where the start must be refused.
     """
     guards.apply()
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a console kept in a file here would report itself for ever
     http.mount(app, config.run.root_path)
     if not hasattr(app.state, "settings"):
         app.add_middleware(http.OwnOrigin)

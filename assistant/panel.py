@@ -57,7 +57,7 @@ def _sampling(settings: Settings, preferences: Preferences, language: str) -> li
         Slider(
             id="temperature",
             label=say("温度", "Temperature"),
-            tooltip=say("越高越发散，越低越稳定；0 表示总取最可能的词", "Higher is freer, lower steadier; 0 is greedy"),
+            description=say("越高越发散，越低越稳定；0 表示总取最可能的词", "Higher is freer, lower steadier; 0 is greedy"),
             initial=sampling.temperature,
             min=0,
             max=2,
@@ -66,7 +66,7 @@ def _sampling(settings: Settings, preferences: Preferences, language: str) -> li
         Slider(
             id="top_p",
             label="top_p",
-            tooltip=say("只在累计概率达到此值的词中选择", "Choose among the words that make up this probability"),
+            description=say("只在累计概率达到此值的词中选择", "Choose among the words that make up this probability"),
             initial=sampling.top_p,
             min=0.05,
             max=1,
@@ -75,7 +75,7 @@ def _sampling(settings: Settings, preferences: Preferences, language: str) -> li
         Slider(
             id="max_tokens",
             label=say("最长回答（词元）", "Longest answer (tokens)"),
-            tooltip=say("越长，留给历史的位置越少", "The longer, the less room for history"),
+            description=say("越长，留给历史的位置越少", "The longer, the less room for history"),
             initial=sampling.max_tokens,
             min=16,
             max=settings.engine_max_model_len // LONGEST_SHARE,
@@ -88,7 +88,7 @@ def _sampling(settings: Settings, preferences: Preferences, language: str) -> li
 
 def _profile(host: EngineHost, settings: Settings, language: str, may_switch: bool) -> InputWidget:
     """The profile in force, its reason, and the others."""
-    label = Words("显卡档案（影响所有人）", "GPU profile (concerns everybody)").speak(language)
+    label = Words("显卡配置（影响所有人）", "GPU profile (concerns everybody)").speak(language)
     choice = host.plan.choice if host.plan else None
     if choice is None:
         outside = Words("由模型服务决定", "Decided by the model server").speak(language)

@@ -12,6 +12,8 @@ from engine.words import Words
 
 COALESCE_S = 0.04
 """One event and one render carry what comes within this time: a page that gets every token alone falls behind."""
+COALESCE_S_A_CHARACTER = 1e-5
+"""More for a long answer, since each render lays out the whole of it: 0.08 s at 4,000 characters."""
 
 AVATAR = "zhida"
 """The file in public/avatars; Chainlit takes no Chinese name there."""
@@ -44,7 +46,8 @@ class AnswerMessage:
     async def write(self, text: str) -> None:
         """See Screen. Text is sent at once, or with what follows within COALESCE_S."""
         self._pending += text
-        due = self._flushed_at + COALESCE_S - time.monotonic()
+        pause = COALESCE_S + COALESCE_S_A_CHARACTER * len(self._message.content)
+        due = self._flushed_at + pause - time.monotonic()
         if due <= 0:
             await self._flush()
         elif self._flush_later is None:

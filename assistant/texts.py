@@ -29,9 +29,9 @@ DEMO_BANNER = Words(
 REGENERATE = Words("重新生成", "Regenerate")
 
 SWITCH_YES, SWITCH_NO = Words("确认切换", "Switch"), Words("取消", "Cancel")
-SWITCH_KEPT = Words("已取消，显卡档案不变。", "Cancelled; the profile stays.")
+SWITCH_KEPT = Words("已取消，显卡配置不变。", "Cancelled; the profile stays.")
 SWITCH_FORBIDDEN = Words(
-    "这里不允许切换显卡档案（ENGINE_ALLOW_SWITCH）。", "Switching profiles is not allowed here (ENGINE_ALLOW_SWITCH)."
+    "这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。", "Switching profiles is not allowed here (ENGINE_ALLOW_SWITCH)."
 )
 
 
@@ -83,7 +83,7 @@ def tokens(prompt: int, answer: int, window: int) -> Words:
 def ask_switch(profile: str, reason: Words, running: int) -> Words:
     """The question before the whole engine is exchanged."""
     return Words(
-        f"要把显卡档案切换为 **{profile}** 吗？{reason.zh}\n\n这会影响所有人：正在生成的回答（现在 {running} 个）最多再等 20 秒，之后会被结束；"
+        f"要把显卡配置切换为 **{profile}** 吗？{reason.zh}\n\n这会影响所有人：正在生成的回答（现在 {running} 个）最多再等 20 秒，之后会被结束；"
         "引擎要重新加载，其间的提问会等待。",
         f"Switch the GPU profile to **{profile}**? {reason.en}\n\nThis concerns everybody: answers in progress "
         f"({running} now) end after 20 s at the latest, and questions wait while the engine loads again.",

@@ -137,7 +137,7 @@ def plan(settings: Settings, choice: Choice) -> list[Line]:
     """Profile, reason and limits."""
     profile = settings.limited(choice.profile)
     return [
-        ("档案", f"{profile.name}（{profile.title}）"),
+        ("配置", f"{profile.name}（{profile.title}）"),
         ("原因", choice.reason.zh),
         ("数值", f"{profile.dtype}，上下文 {settings.engine_max_model_len}，同时 {profile.max_concurrent}，排队 {profile.max_queued}"),
     ]
@@ -177,7 +177,7 @@ def card_problems(profile: Profile, card: Card) -> Iterator[Problem]:
         free_gib, needed_gib = card.free_mib / MIB_A_GIB, needed / MIB_A_GIB
         yield Problem(
             Words(
-                f"显存空闲 {free_gib:.1f} GiB，档案 {profile.name} 需要 {needed_gib:.1f} GiB：请用 nvidia-smi 找出并关闭占用显存的程序。",
+                f"显存空闲 {free_gib:.1f} GiB，配置 {profile.name} 需要 {needed_gib:.1f} GiB：请用 nvidia-smi 找出并关闭占用显存的程序。",
                 f"{free_gib:.1f} GiB of GPU memory is free and profile {profile.name} wants {needed_gib:.1f}: "
                 "find out with nvidia-smi what holds it, and close that.",
             )

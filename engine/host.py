@@ -113,11 +113,11 @@ class EngineHost:
             if profile == before and self.state is EngineState.READY:
                 return Words(f"已在使用 {profile}。", f"{profile} is in use already.")
             self._plan_for(profile)
-            await self._retire(Words(f"正在切换到显卡档案 {profile}", f"Switching to profile {profile}"))
+            await self._retire(Words(f"正在切换到显卡配置 {profile}", f"Switching to profile {profile}"))
             if await self._begin(profile):
                 return Words(f"已切换到 {profile}。", f"Switched to {profile}.")
             why = self.reason or STOPPED
-            await self._retire(Words(f"正在恢复显卡档案 {before}", f"Going back to profile {before}"))
+            await self._retire(Words(f"正在恢复显卡配置 {before}", f"Going back to profile {before}"))
             if not await self._begin(before):
                 return Words(
                     f"{profile} 启动失败，恢复 {before} 也没有成功，引擎已停止。原因：{why.zh}",

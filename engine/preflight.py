@@ -43,13 +43,13 @@ def unfit(profile: Profile, version: str, is_cpu_build: bool) -> Words | None:
         )
     if profile.on_gpu and is_cpu_build:
         return Words(
-            f"档案 {profile.name} 需要显卡版 vLLM，已安装的是 CPU 版。请运行 pip install -r requirements.txt，或设 ENGINE_PROFILE=cpu。",
+            f"配置 {profile.name} 需要显卡版 vLLM，已安装的是 CPU 版。请运行 pip install -r requirements.txt，或设 ENGINE_PROFILE=cpu。",
             f"Profile {profile.name} needs vLLM's GPU build; the CPU build is installed. "
             "Run pip install -r requirements.txt, or set ENGINE_PROFILE=cpu.",
         )
     if not profile.on_gpu and version and not is_cpu_build:
         return Words(
-            "CPU 档案需要 CPU 版 vLLM，已安装的是显卡版。请运行 pip install -r requirements-cpu.txt，或设 ENGINE_PROFILE=auto。",
+            "CPU 配置需要 CPU 版 vLLM，已安装的是显卡版。请运行 pip install -r requirements-cpu.txt，或设 ENGINE_PROFILE=auto。",
             "The CPU profile needs vLLM's CPU build; the GPU build is installed. "
             "Run pip install -r requirements-cpu.txt, or set ENGINE_PROFILE=auto.",
         )

@@ -85,7 +85,7 @@ def choose(wanted: str, card: Card | None) -> Choice:
     if wanted not in profiles:
         names = "、".join(["auto", *profiles])
         raise ConfigurationError(
-            Words(f"没有名为 {wanted} 的显卡档案，可用的有：{names}。",
+            Words(f"没有名为 {wanted} 的显卡配置，可用的有：{names}。",
                   f"There is no profile {wanted}. There are: {names.replace('、', ', ')}.")
         )  # fmt: skip
     return _named(profiles[wanted], card)
@@ -95,16 +95,16 @@ def _named(profile: Profile, card: Card | None) -> Choice:
     """`profile`, as someone asked for it; refused where it cannot run."""
     if profile.on_gpu and card is None:
         raise ConfigurationError(
-            Words(f"档案 {profile.name} 需要 NVIDIA 显卡，本机没有检测到。请设 ENGINE_PROFILE=auto 或 cpu。",
+            Words(f"配置 {profile.name} 需要 NVIDIA 显卡，本机没有检测到。请设 ENGINE_PROFILE=auto 或 cpu。",
                   f"Profile {profile.name} needs an NVIDIA card and none was found. Set ENGINE_PROFILE=auto or cpu.")
         )  # fmt: skip
     if profile.on_gpu and card and profile.dtype == "bfloat16" and card.capability < BF16_CAPABILITY:
         raise ConfigurationError(
-            Words(f"档案 {profile.name} 用 bf16，而 {card.name} 不支持（计算能力低于 8.0）。请设 ENGINE_PROFILE=auto。",
+            Words(f"配置 {profile.name} 用 bf16，而 {card.name} 不支持（计算能力低于 8.0）。请设 ENGINE_PROFILE=auto。",
                   f"Profile {profile.name} uses bf16, which {card.name} (capability below 8.0) lacks. "
                   "Set ENGINE_PROFILE=auto.")
         )  # fmt: skip
-    return Choice(profile, Words(f"按设置使用档案 {profile.name}。", f"Profile {profile.name}, as set."))
+    return Choice(profile, Words(f"按设置使用配置 {profile.name}。", f"Profile {profile.name}, as set."))
 
 
 def match(name: str, memory_mib: int, capability: tuple[int, int], profiles: Mapping[str, Profile]) -> Choice:
@@ -121,7 +121,7 @@ def match(name: str, memory_mib: int, capability: tuple[int, int], profiles: Map
     for profile in profiles.values():
         if _made_for(profile, name, memory_mib, capability):
             return Choice(
-                profile, Words(f"检测到 {name}，用档案 {profile.name}。", f"Found {name}: profile {profile.name}.")
+                profile, Words(f"检测到 {name}，用配置 {profile.name}。", f"Found {name}: profile {profile.name}.")
             )
     return _derive(name, memory_mib / MIB_A_GIB, capability, profiles)
 
@@ -149,6 +149,6 @@ def _derive(name: str, memory_gib: float, capability: tuple[int, int], profiles:
     number = f"{capability[0]}.{capability[1]}"
     return Choice(
         profile,
-        Words(f"没有为 {name}（{memory_gib:.0f} GiB，计算能力 {number}）准备的档案，由最接近的 {near.name} 推导。",
+        Words(f"没有为 {name}（{memory_gib:.0f} GiB，计算能力 {number}）准备的配置，由最接近的 {near.name} 推导。",
               f"No profile for {name} ({memory_gib:.0f} GiB, capability {number}): derived from {near.name}."),
     )  # fmt: skip

@@ -63,7 +63,7 @@ def _unusable(host: str, port: int, error: OSError) -> ConfigurationError:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m engine.serve", description="启动本项目的 vLLM 服务。")
-    parser.add_argument("--profile", help="显卡档案（默认取 ENGINE_PROFILE）")
+    parser.add_argument("--profile", help="显卡配置（默认取 ENGINE_PROFILE）")
     parser.add_argument("--host", default="127.0.0.1", help="监听地址（默认 127.0.0.1）")
     parser.add_argument("--port", type=int, default=PORT, help=f"端口（默认 {PORT}）")
     parser.add_argument("--print", action="store_true", dest="only_print", help="只打印命令，不下载也不启动")

@@ -47,20 +47,20 @@ class Settings(BaseSettings):
         "auto", description="从哪里下载：auto（先应答者）、huggingface、modelscope"
     )
     engine_profile: str = Field(
-        "auto", description="显卡档案：auto 或 engine/profiles.toml 中的名字，如 a10、a100-40g、v100-32g、cpu"
+        "auto", description="显卡配置：auto 或 engine/profiles.toml 中的名字，如 a10、a100-40g、v100-32g、cpu"
     )
     engine_max_model_len: Annotated[int, Field(ge=256, le=131072)] = Field(4096, description="上下文窗口（词元）")
     engine_max_tokens: Annotated[int, Field(ge=16, le=131072)] = Field(512, description="一次回答的最大长度（词元）")
     engine_max_concurrent: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="同时生成的回答数；默认取自显卡档案"
+        None, description="同时生成的回答数；默认取自显卡配置"
     )
     engine_max_queued: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="排队的问题数上限；默认取自显卡档案"
+        None, description="排队的问题数上限；默认取自显卡配置"
     )
     engine_leave_grace_s: Annotated[float, Field(ge=0)] = Field(
         10, description="关闭页面后回答继续生成的秒数，之后释放引擎"
     )
-    engine_allow_switch: bool | None = Field(None, description="页面上可否切换显卡档案；默认仅当只监听本机时可以")
+    engine_allow_switch: bool | None = Field(None, description="页面上可否切换显卡配置；默认仅当只监听本机时可以")
     engine_script: Path | None = Field(None, description="scripted 引擎播放的脚本（TOML）；默认内置示例")
     data_dir: Path = Field(Path(".data"), description="运行中写入的一切（默认在 app.py 旁）")
 

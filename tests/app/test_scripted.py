@@ -296,8 +296,8 @@ def test_a_server_address_that_is_this_app_is_refused(tmp_path: Path) -> None:
         ({"ENGINE_MAX_TOKENS": "many"}, "设置 ENGINE_MAX_TOKENS 的值 'many' 不可用"),
         ({"ENGINE_BACKEND": "server"}, "ENGINE_BACKEND=server 需要 ENGINE_BASE_URL"),
         ({"ENGINE_BASE_URL": "http://127.0.0.1:80000/v1"}, "ENGINE_BASE_URL 不是可用的地址"),
-        ({"ENGINE_PROFILE": "a11"}, "没有名为 a11 的显卡档案"),
-        ({"ENGINE_PROFILE": "a10", "CUDA_VISIBLE_DEVICES": "-1"}, "档案 a10 需要 NVIDIA 显卡"),
+        ({"ENGINE_PROFILE": "a11"}, "没有名为 a11 的显卡配置"),
+        ({"ENGINE_PROFILE": "a10", "CUDA_VISIBLE_DEVICES": "-1"}, "配置 a10 需要 NVIDIA 显卡"),
     ],
 )
 def test_wrong_settings_are_refused_with_the_remedy(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
@@ -336,4 +336,4 @@ async def test_a_forged_switch_is_refused(tmp_path: Path) -> None:
         app.ready()
         async with ChatClient(app.url) as page:
             await page.press({"id": "1", "forId": "1", "name": "switch_profile", "payload": {"profile": "cpu"}, "label": "x"})
-            assert page.answer == "这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。"
+            await page.until(lambda: page.answers() == ["这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。"])

@@ -124,7 +124,7 @@ def test_profile_that_cannot_run_here_is_refused(tiny_app: AppServer, open_chat:
     cores = {core.pid for core in tiny_app.cores()}
     choose_profile(chat, "A10（")
     expect(chat.answers).to_have_count(1)
-    assert chat.text() == "档案 a10 需要 NVIDIA 显卡，本机没有检测到。请设 ENGINE_PROFILE=auto 或 cpu。"
+    assert chat.text() == "配置 a10 需要 NVIDIA 显卡，本机没有检测到。请设 ENGINE_PROFILE=auto 或 cpu。"
     chat.shot("profile-refused-desktop-light")
     assert {core.pid for core in tiny_app.cores()} == cores
     assert tiny_app.readiness()["state"] == "ready"
@@ -142,7 +142,7 @@ def test_switch_asks_first_and_can_be_cancelled(tiny_app: AppServer, open_chat: 
     assert "这会影响所有人" in chat.text()
     chat.shot("profile-switch-asked-desktop-light")
     chat.page.get_by_role("button", name="取消", exact=True).last.click()
-    expect(chat.answers.last).to_contain_text("已取消，显卡档案不变。")
+    expect(chat.answers.last).to_contain_text("已取消，显卡配置不变。")
     assert {core.pid for core in tiny_app.cores()} == cores
 
 

@@ -106,7 +106,7 @@ class TestMachine:
         ("change", "remedy"),
         [
             ({"driver": "550.54.15"}, "升级显卡驱动"),
-            ({"free_mib": 11000}, "显存空闲 10.7 GiB，档案 a10 需要 20.2 GiB"),
+            ({"free_mib": 11000}, "显存空闲 10.7 GiB，配置 a10 需要 20.2 GiB"),
             ({}, None),
         ],
     )
@@ -151,7 +151,7 @@ class TestEngine:
         """Profile, its reason and the limits in force are shown."""
         monkeypatch.setattr(doctor, "preflight", lambda profile: None)
         lines = dict(doctor.engine(Settings(engine_max_concurrent=3), A10)[0])
-        assert lines["档案"].startswith("a10")
+        assert lines["配置"].startswith("a10")
         assert "检测到 NVIDIA A10" in lines["原因"]
         assert "同时 3，排队 64" in lines["数值"]
 

@@ -23,7 +23,7 @@ class Workshop:
 
     def plan_for(self, profile: str) -> Plan:
         if profile == "unknown":
-            raise ConfigurationError(Words("没有这个档案。", "No such profile."))
+            raise ConfigurationError(Words("没有这个配置。", "No such profile."))
 
         def build(on_loading: OnLoading) -> Engine:
             engine = ScriptedEngine()
@@ -78,7 +78,7 @@ async def test_loads_in_the_background_and_is_ready() -> None:
 async def test_what_cannot_start_is_said_and_not_tried_again() -> None:
     """A ConfigurationError ends in DEAD with its sentence."""
     shop = Workshop()
-    for profile, sentence in (("unknown", "没有这个档案。"), ("broken", "显存不够。")):
+    for profile, sentence in (("unknown", "没有这个配置。"), ("broken", "显存不够。")):
         host = launched(shop, profile)
         await until(host, EngineState.DEAD)
         assert host.reason
