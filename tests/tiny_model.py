@@ -29,11 +29,14 @@ CERTAINTY = 80.0  # the logit of the token that follows; the others stay below a
 END_SHARE = 0.975  # the logit of </s> after a round, as a share of CERTAINTY
 
 
-def make_tiny_model(folder: Path) -> Path:
-    """Write model, tokenizer and generation defaults into `folder` (about 6 MB, bf16 safetensors); returns it."""
+def make_tiny_model(folder: Path, layers: int = 2) -> Path:
+    """Write model, tokenizer and generation defaults into `folder` (bf16 safetensors, 0.6 MB a layer); returns it.
+
+    More `layers` say the same more slowly: on two cores about 450 tokens/s with 2, 45 with 48.
+    """
     tokenizer = _tokenizer()
     torch.manual_seed(45)
-    model = Ernie4_5ForCausalLM(_config(len(tokenizer)))
+    model = Ernie4_5ForCausalLM(_config(len(tokenizer), layers))
     with torch.no_grad():
         _recite(model, tokenizer)
     model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
@@ -50,10 +53,10 @@ def make_tiny_model(folder: Path) -> Path:
     return folder
 
 
-def _config(vocabulary: int) -> Ernie4_5Config:
+def _config(vocabulary: int, layers: int) -> Ernie4_5Config:
     """ERNIE-4.5-0.3B's config, smaller; untied, since input and output matrix differ here."""
     return Ernie4_5Config(
-        vocab_size=vocabulary, hidden_size=HIDDEN, intermediate_size=HIDDEN, num_hidden_layers=2,
+        vocab_size=vocabulary, hidden_size=HIDDEN, intermediate_size=HIDDEN, num_hidden_layers=layers,
         num_attention_heads=4, num_key_value_heads=2, head_dim=HEAD_DIM, max_position_embeddings=131072,
         tie_word_embeddings=False, dtype="bfloat16",
     )  # fmt: skip

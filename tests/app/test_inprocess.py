@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,22 +14,26 @@ from tests.app_server import AppServer
 from tests.chat_client import PLACEHOLDER, ChatClient
 from tests.tiny_model import LOOP, make_tiny_model
 
+WAY_OUT = socket.create_server(("127.0.0.1", 0))
+"""Where HTTP clients are sent for every other host, by the proxy variables; it answers nobody."""
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model, in a folder with a dot in its name (E13)."""
-    return make_tiny_model(tmp_path_factory.mktemp("models") / "ernie-4.5.tiny")
+    """The tiny model, in a folder with a dot in its name (E13); slow enough to be met in mid-answer."""
+    return make_tiny_model(tmp_path_factory.mktemp("models") / "ernie-4.5.tiny", layers=16)
 
 
 def settings(model: Path, home: Path) -> dict[str, str]:
-    """An app on the tiny model whose caches are empty and whose proxies lead nowhere (C7)."""
-    nowhere = "http://127.0.0.1:9"
+    """An app on the tiny model whose caches are empty, and whose way out leads to `WAY_OUT` (C7)."""
+    nowhere = f"http://127.0.0.1:{WAY_OUT.getsockname()[1]}"
     return {
         "ENGINE_MODEL": str(model),
         "ENGINE_LEAVE_GRACE_S": "1",
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "http_proxy": nowhere,
+        "all_proxy": nowhere,
         "https_proxy": nowhere,
         "VLLM_CPU_KVCACHE_SPACE": "1",
     }
@@ -45,7 +50,7 @@ def app(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppSe
 async def test_one_load_and_no_recursion(app: AppServer) -> None:
     """E1: one EngineCore, one page address printed, under the console script with spawn."""
     assert len([core for core in app.cores() if "EngineCore" in " ".join(core.cmdline())]) == 1
-    assert app.tail().count("页面地址") <= 1
+    assert app.log.read_text(errors="replace").count("页面地址") == 1
 
 
 async def test_questions_in_turn_then_at_once(app: AppServer) -> None:
@@ -76,6 +81,9 @@ async def test_stop_frees_the_engine(app: AppServer) -> None:
         await page.change_settings(max_tokens=16)
         await page.ask("你好")
         assert page.answers()[0] == part
+
+
+LEFT = 'zhida_questions_total{outcome="left"}'
 
 
 def running(app: AppServer) -> float:
@@ -121,6 +129,7 @@ async def test_one_question_of_six_thousand(app: AppServer) -> None:
 
 async def test_a_closed_tab_frees_the_engine(app: AppServer) -> None:
     """E5: vLLM runs nothing for a browser that is gone longer than the grace time."""
+    left = app.metric(LEFT)
     page = ChatClient(app.url)
     await page.__aenter__()
     await page.change_settings(max_tokens=2048)
@@ -128,15 +137,15 @@ async def test_a_closed_tab_frees_the_engine(app: AppServer) -> None:
     await page.until(lambda: bool(page.answers()) and len(page.answer) > 10)
     await page.leave()
     async with asyncio.timeout(5):
-        while running(app):
+        while running(app) or app.metric(LEFT) == left:
             await asyncio.sleep(0.05)
 
 
 def test_nothing_outside_was_tried(app: AppServer) -> None:
-    """C7: no cache was filled, no hub and no tokenizer file was asked for."""
-    log = app.log.read_text(errors="replace")
-    for sign in ("huggingface.co", "modelscope", "Retry", "127.0.0.1:9", "openaipublic"):
-        assert sign not in log
+    """C7: loaded, trimmed and answered; nobody ever knocked at the only way out."""
+    WAY_OUT.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        WAY_OUT.accept()
 
 
 async def test_a_killed_engine_core(app: AppServer) -> None:
@@ -161,7 +170,7 @@ async def test_a_killed_engine_core(app: AppServer) -> None:
         await page.until(lambda: page.answer.startswith(LOOP[:5]) and not page.busy, 180)
 
 
-@pytest.mark.parametrize(("how", "busy"), [(signal.SIGTERM, True), (signal.SIGINT, True), (signal.SIGINT, False)])
+@pytest.mark.parametrize(("how", "busy"), [(signal.SIGTERM, True), (signal.SIGTERM, False), (signal.SIGINT, True), (signal.SIGINT, False)])
 async def test_no_engine_core_outlives_the_app(model: Path, tmp_path: Path, how: signal.Signals, busy: bool) -> None:
     """E3: SIGTERM and Ctrl-C, idle and in mid-answer: within 15 s nothing of the engine is left."""
     app = AppServer(tmp_path / "app", settings(model, tmp_path / "home")).start().ready()
@@ -192,8 +201,9 @@ async def test_what_a_killed_app_leaves_is_found_and_named(model: Path, tmp_path
         async with ChatClient(again.url) as page:
             await page.change_settings(max_tokens=16)
             assert (await page.ask("你好")).startswith(LOOP[:5])
+        assert survived, "vLLM's EngineCore used to outlive its app: if it no longer does, orphans.py can go"
         for core in survived:
-            assert str(core.pid) in again.log.read_text(errors="replace")
+            assert f"进程 {core.pid}），已结束它" in again.log.read_text(errors="replace")
 
 
 async def test_weights_that_cannot_be_used_are_explained(model: Path, tmp_path: Path) -> None:
