@@ -18,6 +18,13 @@ WAY_OUT = socket.create_server(("127.0.0.1", 0))
 """Where HTTP clients are sent for every other host, by the proxy variables; it answers nobody."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def way_out_closed() -> Iterator[None]:
+    """Close WAY_OUT after the last test."""
+    yield
+    WAY_OUT.close()
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model, in a folder with a dot in its name (E13); slow enough to be met in mid-answer."""
