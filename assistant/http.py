@@ -1,5 +1,6 @@
 """Health and metrics over HTTP, beside Chainlit's own routes."""
 
+import asyncio
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -115,4 +116,4 @@ def _both(words: Words | None) -> dict[str, str] | None:
 async def metrics(request: Request) -> Response:
     """Prometheus exposition."""
     host: EngineHost = request.app.state.host
-    return Response(host.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(await asyncio.to_thread(host.metrics.text), media_type=CONTENT_TYPE_LATEST)

@@ -201,3 +201,34 @@ async def test_a_killed_server(app: AppServer, fake: Fake) -> None:
         fake.behave(preset="answer")
         app.ready(15)
         assert await page.ask("你好") == REPLY
+
+
+async def test_the_roles_that_are_sent_alternate(app: AppServer, fake: Fake) -> None:
+    """E9: after a stop, two questions at once and an edit, the server still gets user and assistant in turn."""
+    fake.behave(preset="slow")
+    async with ChatClient(app.url) as page:
+        first = await page.send("一")
+        await page.until(lambda: bool(page.answers()) and page.answer.startswith("你好"))
+        await page.stop()
+        await page.until(lambda: not page.busy)
+        part = page.answer
+        fake.behave(preset="answer")
+        await asyncio.gather(page.send("二"), page.send("三"))
+        await page.until(lambda: page.answers() == [part, REPLY, REPLY])
+        assert sent(fake) == [("user", "一"), ("assistant", part), *pair("二"), ("user", "三")]
+        await page.until(lambda: not page.busy)
+        await page.edit(first, "改")
+        await page.until(lambda: page.answers() == [REPLY])
+        assert sent(fake) == [("user", "改")]
+
+
+def pair(question: str) -> list[tuple[str, str]]:
+    """An answered question as it is sent."""
+    return [("user", question), ("assistant", REPLY)]
+
+
+def sent(fake: Fake) -> list[tuple[str, str]]:
+    """The newest prompt after its system message."""
+    system, *messages = fake.state()["last"]["messages"]
+    assert system["role"] == "system"
+    return [(message["role"], message["content"]) for message in messages]

@@ -92,12 +92,12 @@ async def test_an_answer_with_its_footer(host: EngineHost) -> None:
     assert screen.footer.facts[-1].zh == "提示 13 + 回答 4 / 1024"
     assert screen.notices == []
     assert here.conversation.exchanges == [Exchange("q", "你好", "这是回答。")]
-    assert 'zhida_questions_total{outcome="answered"} 1.0' in host.metrics.text().decode()
+    assert 'zhida_questions_total{outcome="answered"} 1.0' in (await asyncio.to_thread(host.metrics.text)).decode()
 
 
 async def test_loading_is_shown_as_it_is(tmp_path: Path) -> None:
     """Asked before the model is there, the page counts along and then answers."""
-    host = host_of(scripted(tmp_path, SCRIPT.format(load_s=0.5)))
+    host = host_of(await asyncio.to_thread(scripted, tmp_path, SCRIPT.format(load_s=0.5)))
     screen = await ask(chat(), host, "你好")
     assert any(text.startswith("模型加载中… 演示脚本加载中 50%") for text in screen.shown)
     assert screen.shown[-1] == "这是回答。"
@@ -120,7 +120,7 @@ async def test_stop_keeps_the_part_that_came(host: EngineHost, engine: ScriptedE
 
 async def test_stop_before_any_text_leaves_no_empty_turn(tmp_path: Path) -> None:
     """E9: stopped before the first token, the question does not stay as half an exchange."""
-    host = host_of(scripted(tmp_path, '[[rules]]\nmatch="等"\ntext="很久"\nfirst_delay_s=30\n[[rules]]\ntext="好"'))
+    host = host_of(await asyncio.to_thread(scripted, tmp_path, '[[rules]]\nmatch="等"\ntext="很久"\nfirst_delay_s=30\n[[rules]]\ntext="好"'))
     here, screen = chat(), PaperScreen()
     task = asyncio.create_task(here.ask(host, screen, "q", "等一等"))
     while host.limiter.running == 0:
@@ -226,7 +226,7 @@ async def test_cut_off_at_the_limit_is_said(host: EngineHost) -> None:
 
 async def test_the_queue_shows_the_place(tmp_path: Path) -> None:
     """One slot: the others see how many are in front, and the one too many is refused at once."""
-    engine = scripted(tmp_path, SCRIPT.format(load_s=0))
+    engine = await asyncio.to_thread(scripted, tmp_path, SCRIPT.format(load_s=0))
     host = host_of(engine, concurrent=1, queued=1)
     first, first_task = await start(chat(), host, "慢慢说")
     waiting = PaperScreen()
@@ -255,4 +255,4 @@ async def test_a_browser_that_stays_away_frees_the_engine(host: EngineHost, engi
     await task
     assert screen.notices == ["已停止"]
     assert (await engine.health()).running == 0
-    assert 'zhida_questions_total{outcome="left"} 1.0' in host.metrics.text().decode()
+    assert 'zhida_questions_total{outcome="left"} 1.0' in (await asyncio.to_thread(host.metrics.text)).decode()

@@ -15,6 +15,7 @@ from tests.tiny_model import LOOP
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.usefixtures("unblocked"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own, at its import
 ]
 
