@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from blockbuster import BlockBuster
 
 from engine.base import ChatMessage, Delta, Engine, EngineHealth, EngineState, FinishReason, Sampling
 from engine.errors import EngineDead, PromptTooLong, StreamBroken
@@ -179,6 +180,13 @@ async def test_characters_stay_whole(engine: Engine, max_tokens: int) -> None:
     assert LOOP.startswith(said)
 
 
+async def test_empty_deltas_are_no_end(engine: Engine) -> None:
+    """Deltas without text, at the start or while a character is half there, come before the text and not instead."""
+    said = text(await answer(engine, SHORT, [{"role": "user", "content": "先空后说"}]))
+    assert said
+    assert said == "说" or LOOP.startswith(said)
+
+
 async def test_it_is_ready(engine: Engine) -> None:
     """A healthy engine says so, and that nothing runs or waits."""
     await idle(engine)
@@ -206,3 +214,13 @@ async def test_death(backend: Backend) -> None:
     await until(engine, lambda health: health.state is EngineState.DEAD, 10)
     with pytest.raises(EngineDead):
         await answer(engine)
+
+
+async def test_restart(
+    request: pytest.FixtureRequest, backend: Backend, tiny_model: Path, tmp_path: Path, unblocked: BlockBuster
+) -> None:
+    """After death a new instance in the same process answers, which is how the host brings an engine back."""
+    unblocked.deactivate()  # what this suite does to make an engine may block
+    await backend.engine.stop()
+    async with BACKENDS[request.node.callspec.params["backend"]](tiny_model, tmp_path) as again:
+        assert LOOP.startswith(text(await answer(again.engine)))
