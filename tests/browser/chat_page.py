@@ -112,6 +112,7 @@ class ChatPage:
 
     def ask(self, text: str) -> None:
         """Type a question and press Enter, once the page takes one."""
+        self.page.click("#chat-input")
         self.page.fill("#chat-input", text)
         expect(self.page.locator("#chat-submit")).to_be_enabled(timeout=60_000)
         self.page.press("#chat-input", "Enter")

@@ -23,7 +23,7 @@ def test_demo_model_introduces_itself(tmp_path: Path, start_app: StartApp, open_
     early.shot("demo-loading-desktop-light")
     app.ready(READY_S)
     expect(early.page.locator(STRIP)).to_have_attribute("data-kind", "demo", timeout=20_000)
-    expect(early.page.locator("[data-testid=status-text]")).to_contain_text("当前是演示模型")
+    expect(early.page.locator("[data-testid=status-text]")).to_contain_text("演示模型")
     early.shot("demo-welcome-desktop-light")
     early.ask("你好，请用一句话介绍你自己")
     answer = early.ended(timeout_s=120)

@@ -1,6 +1,7 @@
 """What a browser's language brings, and what the page never does."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.app_server import AppServer
 from tests.browser.conftest import OpenChat
@@ -36,6 +37,7 @@ def test_page_asks_nothing_of_other_hosts(scripted_app: AppServer, open_chat: Op
     chat.page.click("#readme-button")
     chat.page.get_by_role("heading", name="怎样提问").wait_for()
     chat.page.keyboard.press("Escape")
+    expect(chat.page.get_by_role("heading", name="怎样提问")).not_to_be_visible()
     chat.ask("表格")
     chat.ended()
     chat.open_settings()

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def tiny_engine(model: Path, records: Path) -> InProcessEngine:
 async def server(model: Path, scratch: Path) -> AsyncIterator[Backend]:
     """ServerEngine in front of `python -m engine.serve`."""
     port = free_port()
-    process = psutil.Popen(
+    process = subprocess.Popen(  # noqa: ASYNC220  (a test may take the moment)
         [sys.executable, "-m", "engine.serve", "--profile", "cpu", "--port", str(port)],
         cwd=ROOT, env=serve_environment(model), stdout=subprocess.DEVNULL,
     )  # fmt: skip
@@ -93,11 +93,12 @@ async def server(model: Path, scratch: Path) -> AsyncIterator[Backend]:
         await asyncio.wait([starting, watching], return_when=asyncio.FIRST_COMPLETED)
         assert starting.done(), "the server ended before it was ready"
         await starting
-        yield Backend(engine, lambda: kill_cores(process))
+        yield Backend(engine, lambda: kill_cores(psutil.Process(process.pid)))
     finally:
         await engine.stop()
-        below = process.children(recursive=True) if process.is_running() else []
-        await asyncio.to_thread(orphans.end, [process, *below])
+        with suppress(psutil.NoSuchProcess):
+            family = psutil.Process(process.pid)
+            await asyncio.to_thread(orphans.end, [*family.children(recursive=True), family])
         await watching
 
 

@@ -207,7 +207,7 @@ async def test_death(backend: Backend) -> None:
 
     reader = asyncio.create_task(read())
     await begun(reading, reader)
-    backend.kill()
+    await asyncio.to_thread(backend.kill)
     with pytest.raises((EngineDead, StreamBroken)):
         await asyncio.wait_for(reader, 10)
     assert LOOP.startswith(text(received)[: len(LOOP)])

