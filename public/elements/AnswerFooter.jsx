@@ -4,6 +4,7 @@ import { TriangleAlert } from 'lucide-react'
 import { useEffect, useRef } from 'react'
 
 const SETTLED_MS = 200 // by then the row of buttons stands below as well
+const BELOW_PX = 16 // the chat's own margin
 const NEAR_PX = 160 // whoever has scrolled further up is reading something else
 
 export default function AnswerFooter() {
@@ -13,9 +14,10 @@ export default function AnswerFooter() {
   useEffect(() => {
     const timer = setTimeout(() => {
       const chat = place.current?.closest('.overflow-y-auto')
-      if (chat && chat.scrollHeight - chat.clientHeight - chat.scrollTop < NEAR_PX) {
-        chat.scrollTo({ top: chat.scrollHeight, behavior: 'smooth' })
-      }
+      const answer = place.current?.closest('[data-step-type]')
+      if (!chat || !answer) return
+      const hidden = answer.getBoundingClientRect().bottom + BELOW_PX - chat.getBoundingClientRect().bottom
+      if (hidden > 0 && hidden < NEAR_PX) chat.scrollBy({ top: hidden, behavior: 'smooth' })
     }, SETTLED_MS)
     return () => clearTimeout(timer)
   }, [])

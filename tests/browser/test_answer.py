@@ -70,6 +70,8 @@ def test_placeholder_then_growing_text_in_one_place(tiny_app: AppServer, open_ch
     assert spoken[-1] == text
     assert_recited(text)
     expect(chat.page.locator(".loading-cursor")).to_have_count(0)
+    expect(chat.questions.first).to_be_in_viewport(ratio=1)
+    expect(chat.page.get_by_role("button", name="重新生成")).to_be_in_viewport(ratio=1)
     chat.shot("answer-desktop-light")
 
 
