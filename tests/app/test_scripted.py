@@ -151,8 +151,8 @@ async def test_regenerate_and_stop_it(app: AppServer) -> None:
         await page.until(lambda: page.busy and len(page.answers()) == 2 and page.answer.startswith("慢慢地说"))
         await page.stop()
         await pressing
+        await page.until(lambda: page.footer["notices"] == ["已停止"])
         assert len(page.answers()) == 2
-        assert page.footer["notices"] == ["已停止"]
         assert await page.ask("你好") == "这是回答。"
 
 
