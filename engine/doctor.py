@@ -111,7 +111,12 @@ def shown(name: str, value: str) -> str:
     """A setting's value as a report may carry it: no key, and no password of an address."""
     if name.endswith("_key"):
         return "******"
-    return checked_address(value)[0] if name == "engine_base_url" else value
+    if name == "engine_base_url":
+        try:
+            return checked_address(value)[0]
+        except ConfigurationError:  # said below, with the remedy
+            return "无法识别 / not an address"
+    return value
 
 
 def engine(settings: Settings, card: Card | None) -> tuple[list[Line], list[Problem]]:

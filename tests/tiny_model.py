@@ -75,6 +75,11 @@ def _tokenizer() -> PreTrainedTokenizerFast:
     )
     characters = [character for character in LOOP if not _is_emoji(character)]
     bpe.train_from_iterator([*characters * 9, *CORPUS * 3], trainer)
+    return for_chat(bpe)
+
+
+def for_chat(bpe: Tokenizer) -> PreTrainedTokenizerFast:
+    """`bpe` with ERNIE's special tokens and chat template."""
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<unk>",
         additional_special_tokens=SPECIAL[3:], model_max_length=131072,

@@ -131,6 +131,12 @@ class TestMachine:
         assert not problem.stops
         assert "可用内存 2.0 GiB" in problem.words.zh
 
+    def test_an_address_is_shown_without_its_password(self) -> None:
+        """A report may be passed on; one that is no address is no traceback."""
+        assert "hunter2" not in doctor.shown("engine_base_url", "http://u:hunter2@127.0.0.1:8001/v1")
+        assert "127.0.0.1:8001" in doctor.shown("engine_base_url", "http://u:hunter2@127.0.0.1:8001/v1")
+        assert "not an address" in doctor.shown("engine_base_url", "http://u:hunter2@127.0.0.1:80000/v1")
+
     def test_unwritable_data(self, empty_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A data folder that cannot be written stops the start (access() asked, since root may write anywhere)."""
         monkeypatch.setattr(os, "access", lambda path, mode: path != empty_place)

@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import Ernie4_5Config, Ernie4_5ForCausalLM, PreTrainedTokenizerFast
 
-from tests.tiny_model import SPECIAL, TEMPLATE
+from tests.tiny_model import SPECIAL, for_chat
 
 VOCABULARY = 103_424
 HANZI = [chr(code) for code in range(0x4E00, 0x9FA6)]
@@ -43,12 +43,7 @@ def _tokenizer() -> PreTrainedTokenizerFast:
     bpe = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<unk>",
-        additional_special_tokens=SPECIAL[3:], model_max_length=131072,
-    )  # fmt: skip
-    tokenizer.chat_template = TEMPLATE
-    return tokenizer
+    return for_chat(bpe)
 
 
 def _spelt(level: pre_tokenizers.ByteLevel, text: str) -> str:
