@@ -1,4 +1,4 @@
-"""Makes .venv and installs the right lock into it: what `make install` runs.
+"""Makes .venv and installs the right lock into it: what `make install` runs. For a V100 .venv-server too.
 
 Standard library only, since it runs before anything is installed. What keeps it honest: `.venv/unfinished` is there
 while the environment is being made, and one that has it is made anew; `.venv/installed.json` names a lock only when all
@@ -7,7 +7,6 @@ of it is in; packages that pip left half-installed are dropped before the next t
 
 import argparse
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -15,29 +14,24 @@ import shutil
 import signal
 import subprocess
 import sys
-import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
-ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
-UNFINISHED = VENV / "unfinished"
-INSTALLED = VENV / "installed.json"
-LOG = VENV / "install.log"
-LOCKS = {"gpu": "requirements.txt", "cpu": "requirements-cpu.txt", "remote": "requirements-remote.txt"}
+from engine import driver
+from engine.installed import APP, LOCKS, NAMES, REMOTE, ROOT, SERVER, SERVER_FOLDER, digest, is_right, pythons, record
+from engine.words import Words
+
 DEV_LOCK = "requirements-dev.txt"
-NAMES = {"gpu": "NVIDIA 显卡版", "cpu": "CPU 版", "remote": "远端引擎版"}
-DISK_GIB = {"gpu": 16, "cpu": 5, "remote": 1}
+DISK_GIB = {driver.GPU: 16, driver.CUDA_12: 16, driver.V100: 1, driver.CPU: 5, REMOTE: 1, SERVER: 14}
 """Free space asked for: CPU measured (2.5 GiB) and doubled, for the downloads; the others estimated."""
 PINS_A_STEP = 30
 """So many are fetched and installed at a time: what an interruption loses at most."""
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 SEEN = re.compile(r"^(?:Collecting|Ignoring|Requirement already satisfied:) ([\w.-]+)", re.MULTILINE)
 """What pip says of each package that it comes to."""
-IS_PYTHON_RIGHT = "import pip, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))"
 
 
 def main() -> None:
@@ -45,16 +39,74 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description="安装知答的运行环境 / Installs into .venv what Zhida needs")
     parser.add_argument("--remote", choices=("", "0", "1"), default="", help="1：只装界面，引擎在别处 / the app alone")
+    parser.add_argument(
+        "--kind", choices=("", "auto", *(kind for kind in LOCKS if kind != SERVER)), default="",
+        help="装哪一种；auto：按显卡与驱动 / which kind; auto: by card and driver",
+    )  # fmt: skip
     parser.add_argument("--dev", action="store_true", help="加装测试工具 / test tools too")
     args = parser.parse_args()
+    wish = args.kind or {"1": REMOTE, "0": "auto", "": ""}[args.remote]
     with only_one_install() as lock_file:
-        kind = wanted_kind(args.remote, installed_kind())
-        if installed_kind() not in (None, kind) or not is_whole():
-            make_venv(kind)
-        for name in [LOCKS[kind], *([DEV_LOCK] if args.dev else [])]:
-            if read_record()["locks"].get(name) != digest(name):
-                install(kind, name, lock_file)
-        say(f"环境就绪：.venv（{NAMES[kind]}）")
+        app = Environment(APP, lock_file)
+        choice = decide(wish, record(app.folder))
+        app.bring(choice, [DEV_LOCK] if args.dev else [])
+        if choice.kind == driver.V100:
+            Environment(SERVER_FOLDER, lock_file).bring(Choice(SERVER))
+            say("启动：一个终端 make serve；.env 里写 ENGINE_BASE_URL=http://127.0.0.1:8001/v1，另一个终端 make run。")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to install; whether it was asked for by name, and so stays; why, where it was not; what else to say."""
+
+    kind: str
+    asked: bool = False
+    reason: Words | None = None
+    note: Words | None = None
+
+
+def decide(wish: str, now: dict[str, Any]) -> Choice:
+    """`wish` ("auto": nothing any more), else what was asked for the last time, else by the card and its driver."""
+    if wish not in ("", "auto"):
+        return _on_linux(Choice(wish, asked=True))
+    if not wish and now["asked"]:
+        return _on_linux(Choice(now["kind"], asked=True))
+    seen, said = driver.look()
+    return _on_linux(by_card(driver.build_for(seen, said), None if wish else now["kind"], seen is None and bool(said)))
+
+
+def by_card(build: driver.Build, current: str | None, unclear: bool) -> Choice:
+    """What the card and its driver allow, but no gigabytes fetched again because nvidia-smi says something new.
+
+    `current` is what is installed; `unclear`: there is an nvidia-smi, and it names no card.
+    """
+    if build.kind is None:
+        fail(build.reason.zh, build.reason.en)
+    if current == driver.CUDA_12 and build.kind == driver.GPU:
+        return Choice(current, note=NEWER)
+    if current in (driver.GPU, driver.CUDA_12, driver.V100) and build.kind == driver.CPU and unclear:
+        return Choice(current, note=Words(f"{build.reason.zh}{KEPT.zh}", f"{build.reason.en} {KEPT.en}"))
+    return Choice(build.kind, reason=build.reason)
+
+
+NEWER = Words(
+    "显卡驱动已能运行 CUDA 13 版（vLLM 0.29）。现在的环境照常可用；要换：make install KIND=auto（重装，约下载 5 GB）。",
+    "The driver now runs the CUDA 13 build (vLLM 0.29). To change over: make install KIND=auto (about 5 GB anew).",
+)
+KEPT = Words(
+    "已安装的显卡版保留不动；确实要改用 CPU：make install KIND=cpu。",
+    "What is installed stays; to change to the CPU: make install KIND=cpu.",
+)
+
+
+def _on_linux(choice: Choice) -> Choice:
+    """The engine runs on Linux alone; the app without one anywhere."""
+    if sys.platform != "linux" and choice.kind != REMOTE:
+        fail(
+            "本机引擎只支持 Linux（Windows 请用 WSL2）。只装界面、引擎在别处：make install REMOTE=1",
+            "The engine runs on Linux alone (on Windows: WSL2). The app alone: make install REMOTE=1",
+        )
+    return choice
 
 
 def say(text: str) -> None:
@@ -79,137 +131,137 @@ def only_one_install() -> Iterator[int]:
         yield file.fileno()
 
 
-def wanted_kind(remote: str, current: str | None) -> str:
-    """`remote` when asked for, or when it was the last choice and nothing is said; else by the graphics card."""
-    if remote == "1" or (not remote and current == "remote"):
-        return "remote"
-    if sys.platform != "linux":
-        fail(
-            "本机引擎只支持 Linux（Windows 请用 WSL2）。只装界面、引擎在别处：make install REMOTE=1",
-            "The engine runs on Linux alone (on Windows: WSL2). The app alone: make install REMOTE=1",
-        )
-    return "gpu" if has_card() else "cpu"
+class Environment:
+    """A folder with a Python and what was installed into it; `lock_file` is the descriptor that keeps installs apart."""
+
+    def __init__(self, folder: Path, lock_file: int) -> None:
+        self.folder, self.lock_file = folder, lock_file
+        self.python = folder / "bin" / "python"
+        self.unfinished = folder / "unfinished"
+        self.log = folder / "install.log"
+
+    def bring(self, choice: Choice, more: Sequence[str] = ()) -> None:
+        """To the wanted state; the reason is told when there is something to do."""
+        kind, now = choice.kind, record(self.folder)
+        locks = [LOCKS[kind], *more]
+        fits = now["kind"] in (None, kind) and self.is_whole(kind)
+        missing = locks if not fits else [name for name in locks if now["locks"].get(name) != digest(name)]
+        for words in (choice.reason if missing else None, choice.note):
+            if words:
+                say(f"{words.zh}\n  {words.en}")
+        if not fits:
+            self.make(kind)
+        for name in missing:
+            self.install(kind, name)
+        if record(self.folder)["asked"] != choice.asked:
+            self.write({**record(self.folder), "asked": choice.asked})
+        say(f"环境就绪：{self.folder.name}（{NAMES[kind]}）")
+
+    def write(self, now: dict[str, Any]) -> None:
+        """Keep the record."""
+        (self.folder / "installed.json").write_text(json.dumps(now))
+
+    def is_whole(self, kind: str) -> bool:
+        """Whether it works, holds a right Python, was never left half-made and has not been moved."""
+        if self.unfinished.exists() or not self.python.exists() or record(self.folder)["folder"] != str(self.folder):
+            return False
+        return is_right(str(self.python), kind, "pip")
+
+    def make(self, kind: str) -> None:
+        """A fresh one, marked unfinished while it is made."""
+        python, name = find_python(kind), self.folder.name
+        if self.folder.exists():
+            say(f"清除损坏、被移动过或另一类型的 {name}")
+            shutil.rmtree(self.folder)
+        free_gib = shutil.disk_usage(ROOT).free / 2**30
+        if free_gib < DISK_GIB[kind]:
+            fail(
+                f"磁盘空间不足：需要约 {DISK_GIB[kind]} GiB，{ROOT} 所在磁盘只剩 {free_gib:.1f} GiB。请先腾出空间。",
+                f"Not enough disk: about {DISK_GIB[kind]} GiB needed, {free_gib:.1f} GiB free.",
+            )
+        say(f"创建 {name}（{python}）")
+        self.folder.mkdir()
+        self.unfinished.touch()
+        if subprocess.run([python, "-m", "venv", "--symlinks", self.folder], pass_fds=[self.lock_file]).returncode:
+            fail(f"未能创建 {name}，原因见上。", f"{name} could not be made: see above.")
+        self.unfinished.unlink()
+
+    def install(self, kind: str, name: str) -> None:
+        """Install one lock; the record names it only when all of it is in."""
+        now = {**record(self.folder), "kind": kind}
+        now["locks"].pop(name, None)
+        self.write(now)
+        self.drop_half_installed()
+        pins = [line for line in (ROOT / name).read_text().splitlines() if "==" in line]
+        if name == LOCKS[driver.CPU]:
+            self.install_cpu_torch(next(pin for pin in pins if pin.startswith("torch==")))
+        say(f"安装 {name}（{len(pins)} 个包，详情见 {self.folder.name}/install.log）")
+        for start in range(0, len(pins), PINS_A_STEP):
+            self.install_pins(pins[start : start + PINS_A_STEP], start, len(pins))
+        show_progress(1, "完成\n")
+        now["locks"][name] = digest(name)
+        self.write(now)
+
+    def drop_half_installed(self) -> None:
+        """Forget packages whose installation broke off: pip writes INSTALLER after all of a package's files."""
+        for info in self.folder.glob("lib/python*/site-packages/*.dist-info"):
+            if not (info / "INSTALLER").exists():
+                shutil.rmtree(info)
+
+    def pip(self, *arguments: str) -> list[str]:
+        """A pip command line of its own."""
+        return [str(self.python), "-m", "pip", "--disable-pip-version-check", *arguments]
+
+    def variables(self) -> dict[str, str]:
+        """pip's: temporary files on the environment's disk, since /tmp is often too small for the wheels."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        return {**os.environ, "TMPDIR": str(temporary)}
+
+    def install_cpu_torch(self, pin: str) -> None:
+        """PyTorch's CPU build: from where pip is configured to look, else from PyTorch's own index."""
+        command = self.pip("install", "--no-deps", pin)
+        probe = subprocess.run([*command, "--dry-run", "--quiet"], capture_output=True, env=self.variables())
+        if probe.returncode:
+            command += ["--index-url", TORCH_CPU_INDEX]
+        say(f"安装 PyTorch（{pin}）")
+        if subprocess.run(command, env=self.variables(), pass_fds=[self.lock_file]).returncode:
+            fail_install(f"PyTorch（{TORCH_CPU_INDEX}）")
+
+    def install_pins(self, pins: list[str], before: int, total: int) -> None:
+        """Some pins of a lock, the bar going on from `before` of `total`."""
+        command = self.pip("install", "--no-deps", "--progress-bar", "off", *pins)
+        with (
+            self.log.open("w") as log,
+            subprocess.Popen(
+                command, stdout=log, stderr=log, env=self.variables(), pass_fds=[self.lock_file]
+            ) as process,
+        ):
+            try:
+                while process.poll() is None:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(0.3)
+                    seen = SEEN.findall(self.log.read_text(errors="replace"))
+                    show_progress((before + len(seen)) / total, seen[-1] if seen else "")
+            except BaseException:  # Ctrl-C and SIGTERM too: pip must not outlive us
+                process.terminate()
+                raise
+        if process.returncode:
+            say("\n" + "\n".join(self.log.read_text(errors="replace").splitlines()[-12:]))
+            fail_install(", ".join(pin.split("==")[0] for pin in pins))
 
 
-def has_card() -> bool:
-    """Whether nvidia-smi lists a graphics card."""
-    try:
-        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return listing.returncode == 0 and "GPU " in listing.stdout
-
-
-def read_record() -> dict[str, Any]:
-    """What .venv holds: its kind, its folder, and the digest of each lock that is wholly in."""
-    try:
-        record = json.loads(INSTALLED.read_text())
-    except (OSError, ValueError):
-        record = {}
-    return {"kind": None, "folder": str(VENV), "locks": {}, **record}
-
-
-def installed_kind() -> str | None:
-    """Which kind .venv is, or was about to become; None where nothing says."""
-    return cast(str | None, read_record()["kind"])
-
-
-def digest(name: str) -> str:
-    """sha256 of a lock file."""
-    return hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
-
-
-def is_whole() -> bool:
-    """Whether .venv works, holds a right Python, was never left half-made and has not been moved."""
-    if UNFINISHED.exists() or not PYTHON.exists() or read_record()["folder"] != str(VENV):
-        return False
-    return subprocess.run([PYTHON, "-c", IS_PYTHON_RIGHT], capture_output=True).returncode == 0
-
-
-def make_venv(kind: str) -> None:
-    """A fresh .venv, marked unfinished while it is made."""
-    if VENV.exists():
-        say("清除损坏、被移动过或另一类型的 .venv")
-        shutil.rmtree(VENV)
-    free_gib = shutil.disk_usage(ROOT).free / 2**30
-    if free_gib < DISK_GIB[kind]:
-        fail(
-            f"磁盘空间不足：需要约 {DISK_GIB[kind]} GiB，{ROOT} 所在磁盘只剩 {free_gib:.1f} GiB。请先腾出空间。",
-            f"Not enough disk: about {DISK_GIB[kind]} GiB needed, {free_gib:.1f} GiB free.",
-        )
-    say(f"创建 .venv（Python {sys.version_info.major}.{sys.version_info.minor}）")
-    VENV.mkdir()
-    UNFINISHED.touch()
-    venv.EnvBuilder(with_pip=True, symlinks=True).create(VENV)
-    UNFINISHED.unlink()
-
-
-def install(kind: str, name: str, lock_file: int) -> None:
-    """Install one lock; the record names it only when all of it is in."""
-    record = {**read_record(), "kind": kind}
-    record["locks"].pop(name, None)
-    INSTALLED.write_text(json.dumps(record))
-    drop_half_installed()
-    pins = [line for line in (ROOT / name).read_text().splitlines() if "==" in line]
-    if kind == "cpu" and name == LOCKS["cpu"]:
-        install_cpu_torch(next(pin for pin in pins if pin.startswith("torch==")), lock_file)
-    say(f"安装 {name}（{len(pins)} 个包，详情见 .venv/install.log）")
-    for start in range(0, len(pins), PINS_A_STEP):
-        install_pins(pins[start : start + PINS_A_STEP], start, len(pins), lock_file)
-    show_progress(1, "完成\n")
-    record["locks"][name] = digest(name)
-    INSTALLED.write_text(json.dumps(record))
-
-
-def drop_half_installed() -> None:
-    """Forget packages whose installation broke off: pip writes INSTALLER after all of a package's files."""
-    for info in VENV.glob("lib/python*/site-packages/*.dist-info"):
-        if not (info / "INSTALLER").exists():
-            shutil.rmtree(info)
-
-
-def pip(*arguments: str) -> list[str]:
-    """A pip command line of .venv's own."""
-    return [str(PYTHON), "-m", "pip", "--disable-pip-version-check", *arguments]
-
-
-def environment() -> dict[str, str]:
-    """pip's: temporary files on .venv's disk, since /tmp is often too small for the wheels."""
-    temporary = VENV / "tmp"
-    temporary.mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(temporary)}
-
-
-def install_cpu_torch(pin: str, lock_file: int) -> None:
-    """PyTorch's CPU build: from where pip is configured to look, else from PyTorch's own index."""
-    command = pip("install", "--no-deps", pin)
-    probe = subprocess.run([*command, "--dry-run", "--quiet"], capture_output=True, env=environment())
-    if probe.returncode:
-        command += ["--index-url", TORCH_CPU_INDEX]
-    say(f"安装 PyTorch（{pin}）")
-    if subprocess.run(command, env=environment(), pass_fds=[lock_file]).returncode:
-        fail_install(f"PyTorch（{TORCH_CPU_INDEX}）")
-
-
-def install_pins(pins: list[str], before: int, total: int, lock_file: int) -> None:
-    """Some pins of a lock, the bar going on from `before` of `total`."""
-    command = pip("install", "--no-deps", "--progress-bar", "off", *pins)
-    with (
-        LOG.open("w") as log,
-        subprocess.Popen(command, stdout=log, stderr=log, env=environment(), pass_fds=[lock_file]) as process,
-    ):
-        try:
-            while process.poll() is None:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.3)
-                seen = SEEN.findall(LOG.read_text(errors="replace"))
-                show_progress((before + len(seen)) / total, seen[-1] if seen else "")
-        except BaseException:  # Ctrl-C and SIGTERM too: pip must not outlive us
-            process.terminate()
-            raise
-    if process.returncode:
-        say("\n" + "\n".join(LOG.read_text(errors="replace").splitlines()[-12:]))
-        fail_install(", ".join(pin.split("==")[0] for pin in pins))
+def find_python(kind: str) -> str:
+    """The Python that runs this, where it will do; else another that does."""
+    for python in (sys.executable, "python3.12", "python3.11", "python3.10"):
+        if is_right(python, kind, "venv", "ensurepip"):
+            return python
+    (major, low), (_, below) = pythons(kind)
+    versions = f"{major}.{low}–{major}.{below - 1}"
+    fail(
+        f"{NAMES[kind]}需要 Python {versions}（须带 venv），没有找到。Debian/Ubuntu：apt install python3.12 python3.12-venv",
+        f"Python {versions} with venv is needed for it (vLLM {driver.VLLM[driver.V100]} takes no newer one); none found.",
+    )
 
 
 last_shown = ""

@@ -16,12 +16,15 @@ from pathlib import Path
 import httpx2
 import psutil
 
-from engine import demo, ports, weights
+from engine import build_check, demo, ports, weights
 from engine.cache import GIB, cache_root, existing, require_space
+from engine.config_values import Unforeseeable
 from engine.endpoint import Endpoint, checked_address
 from engine.errors import ConfigurationError
 from engine.hardware import Card, detect_card
+from engine.known_model import find
 from engine.model_files import is_complete, refuse_paddle
+from engine.plan import survey
 from engine.preflight import installed_vllm, preflight
 from engine.profiles import Choice, Profile, choose
 from engine.report import Line, Problem, Report
@@ -32,17 +35,13 @@ from engine.words import Words
 CHAT_PORT, SERVER_PORT = 8000, 8001
 ANSWER_WITHIN_S = 5.0
 PACKAGES = ("chainlit", "openai", "torch", "transformers")
-CUDA_13_DRIVER = 580
-"""The oldest driver for vLLM 0.29's CUDA 13 build."""
-CPU_ENGINE_GIB = 4
-"""Memory that a CPU engine of this size takes beside its KV cache: weights, the libraries, working space."""
 MIB_A_GIB = 1024
 
 
 def examine() -> Report:
     """Look at everything. Raises nothing that a settings file, a card or a folder can cause."""
     card = detect_card()
-    sections = {"这台机器 This machine": machine(card), "软件 Software": software()}
+    sections = {"这台机器 This machine": machine(card), "软件 Software": [*software(), *build_check.lines(card)]}
     problems = list(software_problems())
     try:
         settings = Settings.load()
@@ -125,10 +124,12 @@ def engine(settings: Settings, card: Card | None) -> tuple[list[Line], list[Prob
     problems: list[Problem] = []
     try:
         if settings.backend == "inprocess":
-            choice = choose(settings.engine_profile, card)
+            choice = choose(settings.engine_profile, card, settings.engine_profiles)
             lines += plan(settings, choice)
             problems += profile_problems(choice.profile, card)
             lines.append(("模型", find_weights(settings)))
+            forecast, obstacles = room(settings, card)
+            lines, problems = lines + forecast, problems + obstacles
         elif settings.backend == "server":
             lines.append(("服务", ask_server(settings)))
         else:
@@ -144,49 +145,35 @@ def plan(settings: Settings, choice: Choice) -> list[Line]:
     return [
         ("配置", f"{profile.name}（{profile.title}）"),
         ("原因", choice.reason.zh),
-        ("数值", f"{profile.dtype}，上下文 {settings.engine_max_model_len}，同时 {profile.max_concurrent}，排队 {profile.max_queued}"),
+        (
+            "数值",
+            f"{profile.dtype}，上下文 {settings.engine_max_model_len}，同时 {profile.max_concurrent}，排队 {profile.max_queued}",
+        ),
     ]
 
 
 def profile_problems(profile: Profile, card: Card | None) -> Iterator[Problem]:
-    """What keeps this machine, as it is now, from running the profile."""
+    """An installation or a driver that keeps this machine from running the profile."""
     try:
         preflight(profile)
     except ConfigurationError as error:
         yield Problem(error.words)
     if profile.on_gpu and card:
-        yield from card_problems(profile, card)
-    elif not profile.on_gpu:
-        needed, free = CPU_ENGINE_GIB + (profile.kv_cache_gib or 0), psutil.virtual_memory().available / GIB
-        if free < needed:
-            yield Problem(
-                Words(
-                    f"可用内存 {free:.1f} GiB，引擎约需 {needed} GiB：请关闭其他程序，或在别的机器上运行引擎（ENGINE_BASE_URL）。",
-                    f"{free:.1f} GiB of memory is free; the engine takes about {needed}: close other programs.",
-                ),
-                stops=False,
-            )
+        yield from build_check.problems(card)
 
 
-def card_problems(profile: Profile, card: Card) -> Iterator[Problem]:
-    """A driver too old for the installed vLLM, or memory that somebody else holds."""
-    if int(card.driver.split(".")[0]) < CUDA_13_DRIVER and version_of("vllm"):
-        yield Problem(
-            Words(
-                f"驱动 {card.driver} 太旧：CUDA 13 版 vLLM 需要 {CUDA_13_DRIVER} 或更新。请升级显卡驱动。",
-                f"Driver {card.driver} is too old: vLLM's CUDA 13 build needs {CUDA_13_DRIVER} or newer. Upgrade it.",
-            )
-        )
-    needed = card.memory_mib * profile.gpu_memory_utilization
-    if card.free_mib < needed:
-        free_gib, needed_gib = card.free_mib / MIB_A_GIB, needed / MIB_A_GIB
-        yield Problem(
-            Words(
-                f"显存空闲 {free_gib:.1f} GiB，配置 {profile.name} 需要 {needed_gib:.1f} GiB：请用 nvidia-smi 找出并关闭占用显存的程序。",
-                f"{free_gib:.1f} GiB of GPU memory is free and profile {profile.name} wants {needed_gib:.1f}: "
-                "find out with nvidia-smi what holds it, and close that.",
-            )
-        )
+def room(settings: Settings, card: Card | None) -> tuple[list[Line], list[Problem]]:
+    """The planner's forecast for this machine, and what of it is in the way: what a start would say, too."""
+    try:
+        find(settings.engine_model)
+    except ConfigurationError as error:  # not here yet: the start will fetch it
+        return [("承载", error.words.zh)], []
+    try:
+        forecast = survey(settings, settings.engine_model, "auto", card).chosen.plan
+    except Unforeseeable as error:
+        return [("承载", error.words.zh)], []
+    refusals = [Problem(words) for words in forecast.refusals]
+    return [("承载", forecast.words.zh)], [*refusals, *(Problem(words, stops=False) for words in forecast.warnings)]
 
 
 def find_weights(settings: Settings) -> str:

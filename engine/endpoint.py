@@ -6,15 +6,15 @@ its answer is not what an OpenAI-compatible server says.
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import httpx2
-from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, Field
 
+from engine import figures
 from engine.errors import ConfigurationError
+from engine.figures import Figures
 from engine.words import Words
 
 CONNECT_S, WRITE_S, PROBE_S, COUNT_S = 5.0, 10.0, 5.0, 30.0
@@ -22,10 +22,6 @@ KEEPALIVE_S = 3.0
 """Below the 5 s after which vLLM's HTTP server closes an idle connection: a question never meets a closing one."""
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEPALIVE_S)
 
-RUNNING = ("vllm:num_requests_running",)
-WAITING = ("vllm:num_requests_waiting",)
-KV_USE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
-"""The second is the name before vLLM 0.11."""
 HIGHEST_PORT = 65535
 ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 
@@ -48,15 +44,6 @@ class Tokenized(BaseModel):
     max_model_len: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """How busy the server is; None where it does not say."""
-
-    running: int | None = None
-    waiting: int | None = None
-    kv_use: float | None = None
-
-
 def is_local(host: str) -> bool:
     """Whether `host` is this machine or its network, where an office's web proxy has no business."""
     try:
@@ -64,26 +51,6 @@ def is_local(host: str) -> bool:
     except ValueError:
         return "." not in host or host.endswith((".localhost", ".local"))
     return address.is_loopback or address.is_private or address.is_link_local
-
-
-def parse_load(exposition: str) -> Load:
-    """Load from a Prometheus page: requests summed over a server's engines, KV use averaged over them."""
-    wanted = RUNNING + WAITING + KV_USE
-    lines = "\n".join(line for line in exposition.splitlines() if line.startswith(wanted))
-    values: dict[str, list[float]] = {}
-    for family in text_string_to_metric_families(lines + "\n"):
-        for sample in family.samples:
-            values.setdefault(sample.name, []).append(float(sample.value))
-
-    def first(names: tuple[str, ...]) -> list[float] | None:
-        return next((values[name] for name in names if name in values), None)
-
-    running, waiting, kv_use = first(RUNNING), first(WAITING), first(KV_USE)
-    return Load(
-        running=None if running is None else round(sum(running)),
-        waiting=None if waiting is None else round(sum(waiting)),
-        kv_use=None if kv_use is None else sum(kv_use) / len(kv_use),
-    )
 
 
 class Endpoint:
@@ -116,17 +83,22 @@ class Endpoint:
         if reply.is_server_error:
             reply.raise_for_status()
 
-    async def load(self) -> Load:
+    async def load(self) -> Figures:
         """How busy it is. Raises nothing: a server without metrics is one that does not say."""
         try:
             reply = await self._get(f"{self.root}/metrics")
-            return parse_load(reply.text) if reply.is_success else Load()
+            return figures.from_text(reply.text) if reply.is_success else Figures()
         except (httpx2.HTTPError, ValueError):  # ValueError: not a page in Prometheus' format
-            return Load()
+            return Figures()
 
     async def tokenize(self, body: Mapping[str, Any]) -> Tokenized | None:
         """POST /tokenize; None where the server has no such thing."""
-        reply = await self.client.post(f"{self.root}/tokenize", json=dict(body), timeout=COUNT_S)
+        url = f"{self.root}/tokenize"
+        try:
+            reply = await self.client.post(url, json=dict(body), timeout=COUNT_S)
+        except (httpx2.ReadError, httpx2.RemoteProtocolError):
+            # vLLM 0.19 closes a kept connection after it refused a prompt; counting again costs and changes nothing
+            reply = await self.client.post(url, json=dict(body), timeout=COUNT_S)
         if reply.status_code in ABSENT:
             return None
         return Tokenized.model_validate_json(reply.raise_for_status().content)

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import importlib.util
 import os
 import shlex
 import sys
@@ -9,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine import ports
+from engine.driver import V100, VLLM
 from engine.errors import ConfigurationError, ZhidaError
 from engine.hardware import detect_card
+from engine.installed import server_python
 from engine.launch import vllm_environment, vllm_options
-from engine.preflight import preflight
+from engine.preflight import preflight, require_room, unfit
 from engine.profiles import Profile, choose, load_profiles
 from engine.progress import console_progress
 from engine.settings import Settings
@@ -84,25 +87,39 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> None:
     settings = Settings.load()
     wanted, window = arguments.profile or settings.engine_profile, settings.engine_max_model_len
+    own = settings.engine_profiles
     if arguments.only_print:
         # The command may be for another machine: a card that is not here is no obstacle.
-        profile = settings.limited(load_profiles().get(wanted) or choose(wanted, detect_card()).profile)
+        profile = settings.limited(load_profiles(own).get(wanted) or choose(wanted, detect_card(), own).profile)
         model = settings.engine_model
         argv = command(model, model, profile, window, arguments.host, arguments.port, "python")
         print(shell_line(argv, vllm_environment(profile, is_local=Path(model).is_dir())))
         return
-    choice = choose(wanted, detect_card())
+    choice = choose(wanted, detect_card(), own)
     profile = settings.limited(choice.profile)
     print(choice.reason.zh, file=sys.stderr)
     refuse_taken(arguments.host, arguments.port)
-    preflight(profile)
+    python = _interpreter(profile)
     folder = resolve(settings.engine_model, settings.engine_hub, console_progress())
-    argv = command(folder.path, folder.name, profile, window, arguments.host, arguments.port)
+    for line in require_room(folder.path, profile, window):
+        print(line.zh, file=sys.stderr)
+    argv = command(folder.path, folder.name, profile, window, arguments.host, arguments.port, python)
     environment = vllm_environment(profile, is_local=True) | os.environ
     if settings.engine_api_key:
         environment["VLLM_API_KEY"] = settings.engine_api_key
     sys.stderr.flush()
     os.execve(argv[0], argv, environment)
+
+
+def _interpreter(profile: Profile) -> str:
+    """This Python, or the V100 server's where vLLM lies apart from the app. Raises ConfigurationError."""
+    apart = server_python()
+    if apart is None or importlib.util.find_spec("vllm"):
+        preflight(profile)
+        return sys.executable
+    if refusal := unfit(profile, VLLM[V100], is_cpu_build=False):
+        raise ConfigurationError(refusal)
+    return str(apart)
 
 
 if __name__ == "__main__":

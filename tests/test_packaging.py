@@ -1,23 +1,25 @@
-"""What is shipped: the locks agree, the documents name what exists, and `make install` survives interruptions."""
+"""What is shipped: the locks agree, and the documents name what exists."""
 
 import ast
-import fcntl
 import importlib.metadata
-import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
-import time
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engine import driver, installed
+
 ROOT = Path(__file__).parents[1]
-LOCKS = ["requirements.txt", "requirements-cpu.txt", "requirements-remote.txt", "requirements-dev.txt"]
+APP_LOCKS = [
+    "requirements.txt",
+    "requirements-cuda12.txt",
+    "requirements-cpu.txt",
+    "requirements-remote.txt",
+    "requirements-dev.txt",
+]
+LOCKS = [*APP_LOCKS, "requirements-v100.txt"]
 COMES_WITH = {"torch": "vllm", "transformers": "vllm", "fastapi": "chainlit", "starlette": "chainlit"}
 """Imports that are right without being asked for: the value's package cannot be without them."""
 PIN = re.compile(r"^([a-z0-9-]+)==([^\s;]+)", re.MULTILINE)
@@ -55,11 +57,26 @@ class TestLocks:
         assert not re.search(r"^(-|/)", text, re.MULTILINE)
 
     def test_agree(self) -> None:
-        """The app and the test tools have the same versions in every environment."""
-        gpu, cpu, remote, dev = map(pins, LOCKS)
+        """The app and the test tools have the same versions in every environment, but for what an older vLLM holds."""
+        gpu, cuda12, cpu, remote, dev = map(pins, APP_LOCKS)
+        assert cuda12.pop("numpy") == {"2.2.6"}  # vLLM 0.19's numba takes no newer one
         for name, versions in {**remote, **dev}.items():
-            for lock in (gpu, cpu, remote, dev):
+            for lock in (gpu, cuda12, cpu, remote, dev):
                 assert lock.get(name, versions) == versions, name
+
+    def test_builds(self) -> None:
+        """Each build's lock holds the vLLM that the driver table names, and the CUDA that its driver runs."""
+        for kind, version in driver.VLLM.items():
+            lock = installed.LOCKS[installed.SERVER if kind == driver.V100 else kind]
+            assert pins(lock)["vllm"] == {version}
+            assert ("nvidia-cuda-runtime-cu12" in pins(lock)) is (kind != driver.GPU)
+            assert version in (ROOT / lock.replace(".txt", ".in")).read_text(encoding="utf-8")
+
+    def test_v100_stands_apart(self) -> None:
+        """The V100's server holds what vLLM 0.10.1.1 was written for, and no app."""
+        server = pins("requirements-v100.txt")
+        assert all(version.startswith("4.") for version in server["transformers"])
+        assert "chainlit" not in server
 
     def test_remote_is_light(self) -> None:
         """The app in front of a server elsewhere brings no engine."""
@@ -118,148 +135,3 @@ class TestDocuments:
             re.findall(r"\b(?:ENGINE|KNOWLEDGE|DESK)_[A-Z_]*[A-Z]", (ROOT / document).read_text(encoding="utf-8"))
         )
         assert named <= known
-
-
-def wheel(folder: Path, name: str, version: str) -> None:
-    """A wheel with one module that says its version."""
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
-        file.writestr(f"{name}.py", f"version = {version!r}\n")
-        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr(f"{info}/RECORD", "")
-
-
-class Clone:
-    """A folder with the project's Makefile and install.py, a remote lock of one small package, and its wheels."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.wheels = folder / "clone", folder / "wheels"
-        self.site = self.folder / ".venv" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-        self.site /= "site-packages"
-        (folder / "home").mkdir()
-        (folder / "bin").mkdir()
-        self.wheels.mkdir()
-        self.folder.mkdir()
-        for name in ("Makefile", "install.py"):
-            shutil.copy(ROOT / name, self.folder)
-        for name in ("python3.11", "python3.12", "python3.13"):  # like pyenv's shims of versions not chosen
-            (folder / "bin" / name).write_text("#!/bin/sh\necho not found >&2; exit 127\n")
-            (folder / "bin" / name).chmod(0o755)
-        (folder / "bin" / "python3").symlink_to(sys.executable)
-        self.environment = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(("PIP_", "MAKE", "VIRTUAL_ENV"))
-            },
-            "HOME": str(folder / "home"),
-            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-            "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": str(self.wheels),
-            "PIP_CONFIG_FILE": os.devnull,
-        }
-        self.lock("1.0")
-
-    def lock(self, version: str) -> None:
-        """Make `version` the locked one, and put its wheel where pip looks."""
-        wheel(self.wheels, "pebble", version)
-        (self.folder / "requirements-remote.txt").write_text(f"pebble=={version}\n")
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """`make install REMOTE=1` in a process group of its own, like a terminal's."""
-        return subprocess.Popen(
-            ["make", "install", "REMOTE=1", *arguments], cwd=self.folder, env=self.environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-
-    def install(self) -> str:
-        """Run it to a good end; what it said."""
-        with self.start() as process:
-            said, _ = process.communicate()
-        assert process.returncode == 0, said
-        return said
-
-    def installed(self) -> str:
-        """The version that .venv's own Python imports."""
-        command = [str(self.folder / ".venv/bin/python"), "-c", "import pebble; print(pebble.version)"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Clone:
-    """A fresh clone."""
-    return Clone(tmp_path)
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="没有 make / make is not installed")
-class TestInstall:
-    def test_installs_once(self, clone: Clone) -> None:
-        """The first run installs, the second does nothing, a changed lock is installed, a moved folder made anew."""
-        assert "创建 .venv" in clone.install()
-        assert clone.installed() == "1.0"
-        assert clone.install().splitlines() == ["环境就绪：.venv（远端引擎版）"]
-        clone.lock("2.0")
-        assert "创建 .venv" not in clone.install()
-        assert clone.installed() == "2.0"
-        clone.folder = clone.folder.rename(clone.folder.with_name("moved"))
-        assert "创建 .venv" in clone.install()
-        assert clone.installed() == "2.0"
-
-    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-    def test_half_made_environment(self, clone: Clone, how: signal.Signals) -> None:
-        """Whatever ends the making of .venv, the next run makes it whole."""
-        process = clone.start()
-        while not (clone.folder / ".venv" / "unfinished").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.killpg(process.pid, how)
-        process.communicate()
-        assert process.returncode != 0
-        assert "创建 .venv" in clone.install()
-        assert clone.installed() == "1.0"
-
-    def test_half_installed_package(self, clone: Clone) -> None:
-        """A package that pip was writing when it was killed is written again, not taken for installed."""
-        clone.install()
-        (clone.folder / ".venv" / "installed.json").unlink()
-        (next(clone.site.glob("pebble-*.dist-info")) / "INSTALLER").unlink()
-        (clone.site / "pebble.py").write_text("versi")
-        assert "创建 .venv" not in clone.install()
-        assert clone.installed() == "1.0"
-
-    def test_failure_is_not_taken_for_success(self, clone: Clone) -> None:
-        """A package that cannot be had ends it with a remedy; once it can be had, the same command goes on."""
-        (clone.wheels / "pebble-1.0-py3-none-any.whl").rename(clone.wheels / "elsewhere")
-        with clone.start() as process:
-            said, _ = process.communicate()
-        assert process.returncode != 0
-        assert "PIP_INDEX_URL" in said
-        (clone.wheels / "elsewhere").rename(clone.wheels / "pebble-1.0-py3-none-any.whl")
-        clone.install()
-        assert clone.installed() == "1.0"
-
-    def test_two_at_once(self, clone: Clone) -> None:
-        """While one installs the other waits and says so, then finds nothing to do."""
-        with open(clone.folder / ".venv.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            first, second = clone.start(), clone.start()
-            for process in (first, second):
-                assert process.stdout
-                assert "另一个安装正在进行" in process.stdout.readline()
-        said = [process.communicate()[0] for process in (first, second)]
-        assert (first.returncode, second.returncode) == (0, 0), said
-        assert sum("创建 .venv" in text for text in said) == 1
-        assert clone.installed() == "1.0"
-
-    def test_no_python(self, clone: Clone) -> None:
-        """Without a Python that will do, it says which is needed and how to get it."""
-        broken = clone.folder.parent / "bin" / "python3"
-        broken.unlink()
-        shutil.copy(broken.with_name("python3.11"), broken)
-        with clone.start() as process:
-            said, _ = process.communicate()
-        assert process.returncode != 0
-        assert "Python 3.11–3.13" in said
-        assert "python3-venv" in said
-        assert not (clone.folder / ".venv").exists()

@@ -1,19 +1,21 @@
 """The doctor: each trouble is named with its remedy, and decides the exit status; nothing heavy is imported."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine import doctor
+from engine import build_check, doctor, installed
+from engine.driver import CUDA_12, GPU, V100
 from engine.hardware import Card
-from engine.profiles import load_profiles
 from engine.report import Problem, Report
 from engine.settings import OWN_PREFIXES, Settings
 from engine.words import Words
@@ -21,6 +23,7 @@ from tests.fake_server import FakeServer
 
 ROOT = Path(__file__).parents[2]
 A10 = Card("NVIDIA A10", 23028, 22800, (8, 6), "580.82.07")
+V100_CARD = Card("Tesla V100-PCIE-32GB", 32768, 32500, (7, 0), "550.54.15")
 
 
 @pytest.fixture(autouse=True)
@@ -105,31 +108,77 @@ class TestMachine:
     @pytest.mark.parametrize(
         ("change", "remedy"),
         [
-            ({"driver": "550.54.15"}, "升级显卡驱动"),
-            ({"free_mib": 11000}, "显存空闲 10.7 GiB，配置 a10 需要 20.2 GiB"),
+            ({"driver": "550.54.15"}, "驱动 550.54.15 太旧：已安装的 vLLM 0.29.0 需要 580"),
+            ({"driver": "470.256.02"}, "请升级显卡驱动到 580"),
             ({}, None),
         ],
     )
-    def test_card(self, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], remedy: str | None) -> None:
-        """An old driver and a card in use by others stop the start, with the numbers; a free A10 does not."""
-        monkeypatch.setattr(doctor, "version_of", lambda package: "0.29.0")
-        values = {name: getattr(A10, name) for name in A10.__slots__}
-        problems = list(doctor.card_problems(load_profiles()["a10"], Card(**{**values, **change})))
+    def test_driver(self, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], remedy: str | None) -> None:
+        """A driver that the installed vLLM does not run on stops the start, with the one that it does."""
+        monkeypatch.setattr(build_check, "installed_vllm", lambda: ("0.29.0", False))
+        problems = list(build_check.problems(replace(A10, **change)))
         assert [problem.stops for problem in problems] == ([True] if remedy else [])
         if remedy:
             assert remedy in problems[0].words.zh
 
+    def test_cuda_12_runs_on_550(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The older build's own driver is no problem."""
+        monkeypatch.setattr(build_check, "installed_vllm", lambda: ("0.19.1", False))
+        assert list(build_check.problems(replace(A10, driver="550.54.15"))) == []
+
+    @pytest.mark.parametrize(
+        ("card", "kind", "told"),
+        [
+            (replace(A10, driver="550.54.15"), CUDA_12, ["requirements-cuda12.txt", "升级到 580 或更新后可以用 vLLM 0.29.0"]),
+            (A10, CUDA_12, ["现在装的是 CUDA 12 版", "make install KIND=auto"]),
+            (A10, GPU, ["requirements.txt", "驱动 580.82.07（不低于 580）"]),
+            (V100_CARD, V100, ["requirements-remote.txt", "还没有安装：make install", "没有在 V100 上实测过"]),
+            (None, None, ["不是 make install 装的"]),
+        ],
+    )  # fmt: skip
+    def test_build(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, card: Card | None, kind: str | None, told: list[str]
+    ) -> None:
+        """Over recorded cards: the lock in use, what the driver allows and why, and what would lift it."""
+        monkeypatch.setattr(sys, "prefix", str(tmp_path))
+        monkeypatch.setattr(installed, "SERVER_FOLDER", tmp_path / ".venv-server")
+        if kind:
+            (tmp_path / "installed.json").write_text(json.dumps({"kind": kind, "locks": {}}))
+        said = "\n".join(": ".join(line) for line in build_check.lines(card))
+        for part in told:
+            assert part in said
+
+    def test_v100_server(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """With the V100's server installed, it is said how to start it."""
+        monkeypatch.setattr(installed, "SERVER_FOLDER", tmp_path)
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "python").touch()
+        (tmp_path / "installed.json").write_text(
+            json.dumps({"kind": "server", "locks": {"requirements-v100.txt": "x"}})
+        )
+        assert "make serve" in dict(build_check.lines(V100_CARD))["V100 的服务"]
+
+    def test_taken_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Memory that others hold is told as the start itself would: by the planner, with the numbers."""
+        lines, problems = doctor.room(Settings(engine_profile="a10"), replace(A10, free_mib=2000))
+        assert "权重 0.67 GiB" in lines[0][1]
+        assert [problem.stops for problem in problems] == [True]
+        assert "显存空闲 2.0 GiB" in problems[0].words.zh
+        assert doctor.room(Settings(engine_profile="a10"), A10)[1] == []
+
     def test_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Little free memory is told with the numbers, and leaves the start to the user."""
-
-        class Memory:
-            available = 2 * 2**30
-
-        monkeypatch.setattr("psutil.virtual_memory", Memory)
-        monkeypatch.setattr(doctor, "preflight", lambda profile: None)
-        (problem,) = doctor.profile_problems(load_profiles()["cpu"], None)
-        assert not problem.stops
+        """Memory that does not hold weights and KV cache is told with the numbers, and stops the start."""
+        memory = type("Memory", (), {"available": 2 * 2**30, "total": 8 * 2**30})
+        monkeypatch.setattr("psutil.virtual_memory", memory)
+        (problem,) = doctor.room(Settings(engine_profile="cpu"), None)[1]
+        assert problem.stops
         assert "可用内存 2.0 GiB" in problem.words.zh
+
+    def test_a_model_that_is_not_here_is_no_problem(self) -> None:
+        """The start fetches it; only the forecast has to wait."""
+        lines, problems = doctor.room(Settings(engine_model="somebody/something"), None)
+        assert problems == []
+        assert "somebody/something" in lines[0][1]
 
     def test_an_address_is_shown_without_its_password(self) -> None:
         """A report may be passed on; one that is no address is no traceback."""

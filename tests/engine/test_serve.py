@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import serve
+from engine import preflight, serve
+from engine.errors import ConfigurationError
 from engine.profiles import Profile, load_profiles
 from tests.engine.backends import ROOT
 
@@ -86,3 +87,22 @@ def test_an_unknown_profile_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     """One sentence and no traceback."""
     assert serve.main(["--profile", "a11", "--print"]) == 1
     assert "a11" in capsys.readouterr().err
+
+
+def test_a_v100_is_served_from_its_own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where vLLM lies apart from the app its Python is used, for a profile that it can run."""
+    monkeypatch.setattr(serve, "server_python", lambda: Path("/elsewhere/bin/python"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert serve._interpreter(PROFILES["v100-32g"]) == "/elsewhere/bin/python"
+    with pytest.raises(ConfigurationError):
+        serve._interpreter(PROFILES["cpu"])
+
+
+@pytest.mark.parametrize(("apart", "told"), [(None, "make install"), (Path("/elsewhere/bin/python"), "make serve")])
+def test_without_vllm(monkeypatch: pytest.MonkeyPatch, apart: Path | None, told: str) -> None:
+    """Where there is no vLLM beside the app, it is said whether to install it or to start it."""
+    monkeypatch.setattr(preflight, "server_python", lambda: apart)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError) as refused:
+        preflight.preflight(PROFILES["v100-32g"])
+    assert told in refused.value.words.zh
