@@ -20,7 +20,7 @@ def planner(settings: Settings) -> Planner:
 
     def plan_for(profile: str) -> Plan:
         if settings.backend == "inprocess":
-            return _in_process(settings, choose(profile, detect_card()))
+            return in_process(settings, choose(profile, detect_card(), settings.engine_profiles))
         build = _server if settings.backend == "server" else _scripted
         return Plan(
             choice=None,
@@ -33,7 +33,7 @@ def planner(settings: Settings) -> Planner:
     return plan_for
 
 
-def _in_process(settings: Settings, choice: Choice) -> Plan:
+def in_process(settings: Settings, choice: Choice) -> Plan:
     """The profile with the limits that `settings` put in its place; vLLM is told the same number of answers at once."""
     profile = settings.limited(choice.profile)
 

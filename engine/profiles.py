@@ -1,14 +1,14 @@
 """Profiles: what an engine is started with on each kind of card, read from profiles.toml, and which one fits."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from engine.driver import OLDEST_CAPABILITY, TODAYS_CAPABILITY
 from engine.errors import ConfigurationError
 from engine.hardware import Card
+from engine.profile_tables import Source, Table, read_tables
 from engine.words import Words
 
 PROFILES = Path(__file__).with_name("profiles.toml")
@@ -17,9 +17,15 @@ MIB_A_GIB = 1024
 MEMORY_SHARE = 0.9
 """A card shows a little less memory than its name says; below this share it is another card."""
 BF16_CAPABILITY = (8, 0)
-OLDEST_CAPABILITY = (7, 0)
-TODAYS_CAPABILITY = (7, 5)
-"""The oldest compute capability that vLLM 0.20 and newer carry code for."""
+QUEUED_PER_CONCURRENT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a value is what it is, and where that comes from."""
+
+    text: str
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,8 @@ class Profile:
     title: str
     memory_gib: float
     capability: tuple[int, int]
+    bandwidth_gb_s: float
+    """Of the card's memory; 0 where it is not known."""
     dtype: str
     gpu_memory_utilization: float
     max_concurrent: int
@@ -43,7 +51,11 @@ class Profile:
     """The newest vLLM release that still runs on this card; None: today's does."""
     name_pattern: str | None = None
     """What the card's name looks like, as a regular expression."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+    published: Mapping[str, str] = field(default_factory=dict)
+    """What the two public write-ups recommend, kept beside ours."""
+    derived_for: str | None = None
+    """The card's name, where this was derived for one that has no profile of its own."""
 
     @property
     def on_gpu(self) -> bool:
@@ -59,23 +71,29 @@ class Choice:
     reason: Words
 
 
-def load_profiles() -> dict[str, Profile]:
-    """All profiles of profiles.toml, by name."""
-    with PROFILES.open("rb") as file:
-        return {name: _profile(name, values) for name, values in tomllib.load(file).items()}
+def load_profiles(own: Path | None = None) -> dict[str, Profile]:
+    """All profiles by name: those of profiles.toml, and the user's own file over them.
+
+    Raises ConfigurationError for a file that cannot be used.
+    """
+    return {name: _profile(name, table) for name, table in read_tables(PROFILES, own and own.expanduser()).items()}
 
 
-def _profile(name: str, values: dict[str, Any]) -> Profile:
-    """One table of profiles.toml."""
-    return Profile(name=name, **{**values, "capability": tuple(values["capability"])})
+def _profile(name: str, table: Table) -> Profile:
+    told = table.told()
+    return Profile(
+        name=name, title=table.title, name_pattern=table.name_pattern, published=table.published,
+        reasons={key: Reason(value.reason, value.source) for key, value in told.items()},
+        **{key: value.value for key, value in told.items()},
+    )  # fmt: skip
 
 
-def choose(wanted: str, card: Card | None) -> Choice:
-    """The profile named `wanted`, or, for `auto`, the one that fits `card`.
+def choose(wanted: str, card: Card | None, own: Path | None = None) -> Choice:
+    """The profile named `wanted`, or, for `auto`, the one that fits `card`; `own` is the user's file of profiles.
 
     Raises ConfigurationError for a name that is not there and for a profile that this machine cannot run.
     """
-    profiles = load_profiles()
+    profiles = load_profiles(own)
     if wanted == "auto":
         if card is None:
             return Choice(
@@ -134,21 +152,41 @@ def _made_for(profile: Profile, name: str, memory_mib: int, capability: tuple[in
 
 
 def _derive(name: str, memory_gib: float, capability: tuple[int, int], profiles: Mapping[str, Profile]) -> Choice:
-    """The nearest profile in memory among those of the same number format, fitted to the card."""
-    has_bf16 = capability >= BF16_CAPABILITY
-    kin = [p for p in profiles.values() if p.on_gpu and (p.capability >= BF16_CAPABILITY) == has_bf16]
-    fitting = [p for p in kin if p.memory_gib <= memory_gib / MEMORY_SHARE]
-    near = max(fitting, key=lambda p: p.memory_gib) if fitting else min(kin, key=lambda p: p.memory_gib)
-    share = min(1.0, memory_gib / near.memory_gib)
-    concurrent = max(1, int(near.max_concurrent * share))
-    profile = replace(
-        near, memory_gib=memory_gib, capability=capability, max_concurrent=concurrent, max_queued=4 * concurrent,
-        last_vllm=near.last_vllm if capability < TODAYS_CAPABILITY else None,
-        reasons={**near.reasons, "max_concurrent": f"由 {near.name} 按显存比例推导（derived）"},
-    )  # fmt: skip
+    """The nearest profile among those of the same generation (number format, vLLM release), fitted to the card."""
+    near = _nearest(memory_gib, capability, profiles)
+    concurrent = max(1, int(near.max_concurrent * min(1.0, memory_gib / near.memory_gib)))
     number = f"{capability[0]}.{capability[1]}"
+    seen = Reason("驱动所报", "measured")
+    scaled = Reason(f"由 {near.name} 的 {near.max_concurrent} 按显存比例推导，不超过它", "derived")
+    profile = replace(
+        near, title=f"{name}（由 {near.name} 推导）", memory_gib=round(memory_gib, 1), capability=capability,
+        max_concurrent=concurrent, max_queued=QUEUED_PER_CONCURRENT * concurrent, published={},
+        bandwidth_gb_s=0, name_pattern=None, derived_for=name,
+        reasons={**near.reasons, "memory_gib": seen, "capability": seen, "max_concurrent": scaled,
+                 "bandwidth_gb_s": Reason("驱动不报，不猜", "derived"),
+                 "max_queued": Reason(f"并发的 {QUEUED_PER_CONCURRENT} 倍", "derived")},
+    )  # fmt: skip
     return Choice(
         profile,
-        Words(f"没有为 {name}（{memory_gib:.0f} GiB，计算能力 {number}）准备的配置，由最接近的 {near.name} 推导。",
-              f"No profile for {name} ({memory_gib:.0f} GiB, capability {number}): derived from {near.name}."),
+        Words(f"没有为 {name}（{memory_gib:.0f} GiB，计算能力 {number}）准备的配置，由显存与计算能力最接近的 {near.name} 推导。",
+              f"No profile for {name} ({memory_gib:.0f} GiB, capability {number}): derived from {near.name}, "
+              "the nearest in memory and capability."),
     )  # fmt: skip
+
+
+def _nearest(memory_gib: float, capability: tuple[int, int], profiles: Mapping[str, Profile]) -> Profile:
+    """Of the same generation the largest that is no larger than the card, else the smallest; then by capability."""
+    kin = [p for p in profiles.values() if p.on_gpu and _generation(p.capability) == _generation(capability)]
+    fitting = [p for p in kin if p.memory_gib <= memory_gib / MEMORY_SHARE]
+    memory = (max if fitting else min)(p.memory_gib for p in fitting or kin)
+
+    def distance(profile: Profile) -> int:
+        major, minor = profile.capability
+        return abs(10 * (major - capability[0]) + minor - capability[1])
+
+    return min((p for p in kin if p.memory_gib == memory), key=distance)
+
+
+def _generation(capability: tuple[int, int]) -> tuple[bool, bool]:
+    """Whether a card has bf16, and whether today's vLLM carries code for it."""
+    return capability >= BF16_CAPABILITY, capability >= TODAYS_CAPABILITY

@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from engine.cache import existing
 from engine.errors import ConfigurationError
-from engine.profiles import Profile
+from engine.profiles import Profile, Reason
 from engine.words import Words
 
 OWN_PREFIXES = ("ENGINE_", "KNOWLEDGE_", "DESK_")
@@ -48,6 +48,12 @@ class Settings(BaseSettings):
     )
     engine_profile: str = Field(
         "auto", description="显卡配置：auto 或 engine/profiles.toml 中的名字，如 a10、a100-40g、v100-32g、cpu"
+    )
+    engine_profiles: Path | None = Field(
+        None, description="自己的显卡配置文件（TOML，写法同 engine/profiles.toml）：增加显卡，或改已有显卡的值"
+    )
+    engine_gpu_utilization: Annotated[float, Field(ge=0.02, le=0.99)] | None = Field(
+        None, description="引擎最多占用显存的比例，0.02–0.99；默认取自显卡配置，CPU 上不用"
     )
     engine_max_model_len: Annotated[int, Field(ge=256, le=131072)] = Field(4096, description="上下文窗口（词元）")
     engine_max_tokens: Annotated[int, Field(ge=16, le=131072)] = Field(512, description="一次回答的最大长度（词元）")
@@ -82,10 +88,19 @@ class Settings(BaseSettings):
 
     def limited(self, profile: Profile) -> Profile:
         """`profile` with the limits that are set here in place of its own."""
+        utilization = self.engine_gpu_utilization if profile.on_gpu else None
+        given = {
+            "max_concurrent": ("ENGINE_MAX_CONCURRENT", self.engine_max_concurrent),
+            "max_queued": ("ENGINE_MAX_QUEUED", self.engine_max_queued),
+            "gpu_memory_utilization": ("ENGINE_GPU_UTILIZATION", utilization),
+        }
+        reasons = {field: Reason(f"设置 {name}", "own") for field, (name, value) in given.items() if value is not None}
         return replace(
             profile,
             max_concurrent=self.engine_max_concurrent or profile.max_concurrent,
             max_queued=profile.max_queued if self.engine_max_queued is None else self.engine_max_queued,
+            gpu_memory_utilization=utilization or profile.gpu_memory_utilization,
+            reasons={**profile.reasons, **reasons},
         )
 
     @classmethod
