@@ -1,0 +1,1 @@
+"""`python -m bench`: what an engine, and the whole app, can carry."""
