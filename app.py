@@ -55,6 +55,26 @@ async def on_keep_profile(action: cl.Action) -> None:
     await session.keep_profile()
 
 
+@cl.action_callback("ask_switch")
+async def on_ask_switch(action: cl.Action) -> None:
+    await session.ask_switch(str(action.payload["profile"]))
+
+
+@cl.action_callback("ask_restart")
+async def on_ask_restart(action: cl.Action) -> None:
+    await session.ask_restart()
+
+
+@cl.action_callback("restart_engine")
+async def on_restart_engine(action: cl.Action) -> None:
+    await session.restart()
+
+
+@cl.action_callback("keep_engine")
+async def on_keep_engine(action: cl.Action) -> None:
+    await session.keep_running()
+
+
 @cl.on_settings_update
 async def on_settings_update(values: dict[str, Any]) -> None:
     await session.change_settings(values)

@@ -31,8 +31,10 @@ def prepare() -> None:
     sentence where the start must be refused.
     """
     guards.apply()
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a console kept in a file here would report itself for ever
-    http.mount(app, config.run.root_path)
+    logging.getLogger("watchfiles").setLevel(
+        logging.WARNING
+    )  # a console kept in a file here would report itself for ever
+    http.mount(app, config.run.root_path, switch_allowed)
     if not hasattr(app.state, "settings"):
         app.add_middleware(http.OwnOrigin)
         try:

@@ -49,7 +49,14 @@ class TokenCosts:
 
 
 async def fit(
-    system: str, history: Sequence[Exchange], question: str, *, reserve: int, window: int, count: Count, costs: TokenCosts
+    system: str,
+    history: Sequence[Exchange],
+    question: str,
+    *,
+    reserve: int,
+    window: int,
+    count: Count,
+    costs: TokenCosts,
 ) -> Fitted:
     """The prompt for `question`, leaving `reserve` of `window` tokens for the answer.
 

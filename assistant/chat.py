@@ -1,13 +1,18 @@
 """One browser's chat: its conversation, its preferences, and its own handles on the answers in progress."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from assistant import texts
 from assistant.conversation import Conversation
 from assistant.turn import Ending, Preferences, Screen, Turn
+from engine.errors import EngineBusy
 from engine.host import EngineHost
+
+SHARE = 2
+"""Questions of one chat that may be unanswered at once: one that is answered, and one that waits for it."""
 
 
 @dataclass(slots=True)
@@ -19,6 +24,19 @@ class Chat:
     _order: asyncio.Lock = field(default_factory=asyncio.Lock)
     _turns: dict[asyncio.Task[None], Turn] = field(default_factory=dict)
     _known_costs: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _unanswered: int = 0
+
+    @contextmanager
+    def share(self) -> Iterator[None]:
+        """Room for one question. Raises EngineBusy, at once, while SHARE others are unanswered: a page that floods
+        holds no more than those."""
+        if self._unanswered >= SHARE:
+            raise EngineBusy(texts.SHARE_USED)
+        self._unanswered += 1
+        try:
+            yield
+        finally:
+            self._unanswered -= 1
 
     async def ask(self, host: EngineHost, screen: Screen, question_id: str, question: str) -> None:
         """Answer a question after those asked before it; returns when the answer has ended, however it did."""

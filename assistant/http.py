@@ -1,7 +1,7 @@
 """Health and metrics over HTTP, beside Chainlit's own routes."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from chainlit.config import config
@@ -14,10 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assistant import texts
+from assistant.status import both, full_status, readiness
 from engine.base import EngineState
 from engine.host import EngineHost
-from engine.words import Words
+from engine.vitals import exposition
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -26,6 +26,7 @@ POLICY = (
 )
 """Nothing from outside is ever loaded, not even a picture that an answer names. Chainlit's custom elements are
 compiled in the page, hence 'unsafe-eval'."""
+NEVER_STORED = {"Cache-Control": "no-store"}
 
 
 class OwnOrigin:
@@ -69,12 +70,14 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
         await Response(status_code=status.HTTP_403_FORBIDDEN)(scope, receive, send)
 
 
-def mount(app: FastAPI, root_path: str) -> None:
+def mount(app: FastAPI, root_path: str, may_control: Callable[[], bool]) -> None:
     """Add the routes before Chainlit's catch-all; again after a reload, in the place of the old ones.
 
     Behind a proxy that serves the app below `root_path`, the page finds them there; probes need no path.
+    `may_control`: whether the page's users answer for the engine, and are to see its warnings.
     """
-    ends = {"/health/live": live, "/health/ready": ready, "/metrics": metrics}
+    app.state.may_control = may_control
+    ends = {"/health/live": live, "/health/ready": ready, "/engine/status": engine_status, "/metrics": metrics}
     own = [Route(prefix + path, end) for prefix in {"", root_path.rstrip("/")} for path, end in ends.items()]
     paths = {route.path for route in own}
     app.router.routes[:] = [*own, *(route for route in app.router.routes if getattr(route, "path", None) not in paths)]
@@ -89,31 +92,21 @@ async def ready(request: Request) -> Response:
     """200 when questions are answered, else 503; the JSON says how far it is."""
     host: EngineHost = request.app.state.host
     is_ready = host.state is EngineState.READY
-    return JSONResponse(readiness(host), status_code=200 if is_ready else 503, headers={"Cache-Control": "no-store"})
+    shown = host.alarms.values() if request.app.state.may_control() else ()
+    content = {**readiness(host), "warnings": [both(words) for words in shown]}
+    return JSONResponse(content, status_code=200 if is_ready else 503, headers=NEVER_STORED)
 
 
-def readiness(host: EngineHost) -> dict[str, Any]:
-    """The state as the page's status strip takes it: texts in both languages, `fraction` 0 to 1 or null."""
-    engine, loading = host.engine, host.loading
-    message = host.reason
-    if host.state is EngineState.LOADING:
-        message = loading.step
-    return {
-        "state": host.state.value,
-        "message": _both(message),
-        "fraction": loading.fraction if host.state is EngineState.LOADING else None,
-        "demo": _both(texts.DEMO_BANNER) if engine and engine.info.is_demo else None,
-        "model": engine.info.model if engine else None,
-        "running": host.limiter.running,
-        "queued": host.limiter.waiting,
-    }
-
-
-def _both(words: Words | None) -> dict[str, str] | None:
-    return {"zh": words.zh, "en": words.en} if words else None
+async def engine_status(request: Request) -> Response:
+    """What the console shows, as JSON; 200 in any state."""
+    host: EngineHost = request.app.state.host
+    elsewhere = request.app.state.settings.backend == "server"
+    return JSONResponse(full_status(host, await host.machine_use(), elsewhere), headers=NEVER_STORED)
 
 
 async def metrics(request: Request) -> Response:
     """Prometheus exposition."""
     host: EngineHost = request.app.state.host
-    return Response(await asyncio.to_thread(host.metrics.text), media_type=CONTENT_TYPE_LATEST)
+    vitals, use = host.vitals(), await host.machine_use()
+    text = await asyncio.to_thread(lambda: host.metrics.text() + exposition(vitals, use))
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

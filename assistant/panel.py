@@ -9,8 +9,9 @@ from chainlit.input_widget import InputWidget, Select, Slider, Switch, TextInput
 from assistant import texts
 from assistant.turn import Preferences
 from engine.base import Sampling
+from engine.errors import ConfigurationError
 from engine.host import EngineHost
-from engine.profiles import load_profiles
+from engine.profiles import Profile, load_profiles
 from engine.settings import Settings
 from engine.words import Words
 
@@ -38,12 +39,20 @@ def read_preferences(values: Mapping[str, Any], settings: Settings) -> Preferenc
     )
 
 
-async def show(host: EngineHost, settings: Settings, preferences: Preferences, language: str, may_switch: bool) -> None:
+async def show(
+    host: EngineHost, settings: Settings, preferences: Preferences, language: str, may_switch: bool, has_console: bool
+) -> None:
     """Send the panel to this browser, with the values in force."""
     await cl.ChatSettings(
         [
             _profile(host, settings, language, may_switch),
             *_sampling(settings, preferences, language),
+            Switch(
+                id="console",
+                label=texts.CONSOLE_SWITCH.speak(language),
+                description=texts.CONSOLE_SWITCH_HINT.speak(language),
+                initial=has_console,
+            ),
         ]
     ).send()
 
@@ -57,7 +66,9 @@ def _sampling(settings: Settings, preferences: Preferences, language: str) -> li
         Slider(
             id="temperature",
             label=say("温度", "Temperature"),
-            description=say("越高越发散，越低越稳定；0 表示总取最可能的词", "Higher is freer, lower steadier; 0 is greedy"),
+            description=say(
+                "越高越发散，越低越稳定；0 表示总取最可能的词", "Higher is freer, lower steadier; 0 is greedy"
+            ),
             initial=sampling.temperature,
             min=0,
             max=2,
@@ -95,7 +106,7 @@ def _profile(host: EngineHost, settings: Settings, language: str, may_switch: bo
         return Select(id="profile", label=label, items={outside: "auto"}, initial_value="auto", disabled=True)
     in_force = Words("（使用中）", " (in force)").speak(language)
     items = {Words("auto（自动选择）", "auto").speak(language): "auto"}
-    for profile in load_profiles().values():
+    for profile in _offered(settings, choice.profile):
         mark = in_force if profile.name == choice.profile.name else ""
         items[f"{profile.title}{mark}"] = profile.name
     return Select(
@@ -106,3 +117,11 @@ def _profile(host: EngineHost, settings: Settings, language: str, may_switch: bo
         description=choice.reason.speak(language),
         disabled=not may_switch,
     )
+
+
+def _offered(settings: Settings, in_force: Profile) -> list[Profile]:
+    """All profiles; the one in force alone where the user's file has become unusable since the start."""
+    try:
+        return list(load_profiles(settings.engine_profiles).values())
+    except ConfigurationError:
+        return [in_force]

@@ -96,7 +96,9 @@ class AnswerMessage:
 
 def _regenerate(question_id: str, language: str) -> cl.Action:
     label = texts.REGENERATE.speak(language)
-    return cl.Action(name="regenerate", payload={"question_id": question_id}, label=label, tooltip=label, icon="refresh-cw")
+    return cl.Action(
+        name="regenerate", payload={"question_id": question_id}, label=label, tooltip=label, icon="refresh-cw"
+    )
 
 
 def _footer_element(footer: Footer, language: str) -> cl.CustomElement | None:

@@ -1,5 +1,6 @@
 """What the page says, in Chinese and in English."""
 
+from engine.limits import Place
 from engine.words import Words
 
 PLACEHOLDER = "思考中..."
@@ -27,9 +28,26 @@ DEMO_BANNER = Words(
     "reached, or set ENGINE_MODEL in .env to its folder.",
 )
 REGENERATE = Words("重新生成", "Regenerate")
+SHARE_USED = Words(
+    "您在这个对话里已有两个问题在等回答，请等其中一个答完再提问。",
+    "Two questions of this chat are still unanswered; please ask again when one of them is.",
+)
+
+CONSOLE = Words("引擎状态", "Engine status")
+CONSOLE_HINT = Words(
+    "显示引擎的实时状态：负载、速度、显存、警告", "Show the engine live: load, speed, memory, warnings"
+)
+CONSOLE_SWITCH = Words("引擎状态面板", "Engine status panel")
+CONSOLE_SWITCH_HINT = Words("显示在对话中，每 2 秒更新", "Shown in the chat, refreshed every 2 s")
 
 SWITCH_YES, SWITCH_NO = Words("确认切换", "Switch"), Words("取消", "Cancel")
 SWITCH_KEPT = Words("已取消，显卡配置不变。", "Cancelled; the profile stays.")
+RESTART_YES = Words("确认重启", "Restart")
+RESTART_KEPT = Words("已取消，引擎照常运行。", "Cancelled; the engine goes on.")
+RESTART_FORBIDDEN = Words(
+    "这里不允许重新启动引擎（ENGINE_ALLOW_SWITCH）。",
+    "Restarting the engine is not allowed here (ENGINE_ALLOW_SWITCH).",
+)
 SWITCH_FORBIDDEN = Words(
     "这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。", "Switching profiles is not allowed here (ENGINE_ALLOW_SWITCH)."
 )
@@ -51,11 +69,13 @@ def loading(step: Words, fraction: float | None, seconds: int) -> Words:
     )
 
 
-def queued(in_front: int) -> Words:
+def queued(place: Place) -> Words:
     """The state while waiting for a slot."""
-    if in_front == 0:
-        return Words("排队中… 马上就到您", "Queued… you are next")
-    return Words(f"排队中… 前面还有 {in_front} 位", f"Queued… {in_front} ahead of you")
+    zh = f"前面还有 {place.in_front} 位" if place.in_front else "您是下一位"
+    en = f"{place.in_front} ahead of you" if place.in_front else "you are next"
+    if place.about:
+        zh, en = f"{zh}，{place.about.zh}", f"{en}, {place.about.en}"
+    return Words(f"排队中… {zh}", f"Queued… {en}")
 
 
 def left_out(exchanges: int) -> Words:
@@ -90,7 +110,23 @@ def ask_switch(profile: str, reason: Words, running: int) -> Words:
     )
 
 
+def ask_restart(running: int) -> Words:
+    """The question before the engine is let go and loaded again."""
+    return Words(
+        f"要重新启动引擎吗？\n\n这会影响所有人：正在生成的回答（现在 {running} 个）最多再等 20 秒，之后会被结束；"
+        "引擎要重新加载，其间的提问会等待。",
+        f"Restart the engine?\n\nThis concerns everybody: answers in progress ({running} now) end after 20 s at the latest, "
+        "and questions wait while the engine loads again.",
+    )
+
+
 def switching(profile: str, step: Words, fraction: float | None, seconds: int) -> Words:
     """Progress of a switch."""
     state = loading(step, fraction, seconds)
     return Words(f"正在切换到 {profile}：{state.zh}", f"Switching to {profile}: {state.en}")
+
+
+def restarting(step: Words, fraction: float | None, seconds: int) -> Words:
+    """Progress of a restart."""
+    state = loading(step, fraction, seconds)
+    return Words(f"正在重新启动：{state.zh}", f"Restarting: {state.en}")

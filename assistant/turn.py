@@ -15,6 +15,7 @@ from assistant.conversation import Conversation
 from engine.base import Delta, Engine, EngineInfo, EngineState, FinishReason, Sampling
 from engine.errors import EngineBusy, EngineDead, PromptTooLong, ZhidaError
 from engine.host import EngineHost
+from engine.limits import Place
 from engine.words import Words
 
 log = logging.getLogger(__name__)
@@ -156,16 +157,18 @@ class Turn:
     @asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
         """A slot of the limiter's; while waiting, the screen shows the place in the queue."""
-        places: asyncio.Queue[int] = asyncio.Queue()
+        places: asyncio.Queue[Place] = asyncio.Queue()
         watcher = asyncio.create_task(self._show_places(places))
+        arrived = time.monotonic()
         try:
             async with self.host.limiter.slot(places.put_nowait):
                 watcher.cancel()
+                self.host.metrics.waited(time.monotonic() - arrived)
                 yield
         finally:
             watcher.cancel()
 
-    async def _show_places(self, places: "asyncio.Queue[int]") -> None:
+    async def _show_places(self, places: "asyncio.Queue[Place]") -> None:
         while True:
             await self.screen.state(texts.queued(await places.get()))
 
@@ -184,14 +187,18 @@ class Turn:
 
     async def _stream(self, engine: Engine, fitted: Fitted) -> Delta | None:
         """Write all that comes; returns the last Delta."""
-        last = None
+        last, pieces = None, 0
         request_id = f"zhida-{uuid.uuid4()}"
         async with aclosing(engine.stream(fitted.messages, self.preferences.sampling, request_id)) as deltas:
             async for delta in deltas:
                 if delta.text:
                     self._text += delta.text
+                    pieces += 1
+                    self.host.metrics.received(1)
                     await self.screen.write(delta.text)
                 last = delta
+        if last and last.usage:  # a piece is a token, but for those that came together
+            self.host.metrics.received(max(0, last.usage.answer_tokens - pieces))
         return last
 
     def _announce(self, info: EngineInfo, fitted: Fitted) -> None:

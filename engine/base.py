@@ -22,6 +22,8 @@ class Sampling:
     temperature: float = 0.8
     top_p: float = 0.8
     max_tokens: int = 512
+    ignore_eos: bool = False
+    """Go on to `max_tokens`: for benches, on vLLM alone."""
 
 
 class FinishReason(StrEnum):
@@ -75,6 +77,10 @@ class EngineHealth:
     waiting: int | None = None
     kv_use: float | None = None
     """Share of the KV cache in use, 0 to 1."""
+    preemptions: int | None = None
+    """Requests put back to waiting for want of KV cache, since the engine started."""
+    generated: int | None = None
+    """Answer tokens since the engine started."""
 
 
 @dataclass(frozen=True, slots=True)

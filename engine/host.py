@@ -7,11 +7,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engine.base import Engine, EngineInfo, EngineState, Loading, OnLoading
+from engine import vitals
+from engine.alarms import Alarm, alarms
+from engine.base import Engine, EngineHealth, EngineInfo, EngineState, Loading, OnLoading
 from engine.errors import EngineDead, ZhidaError
 from engine.limits import Limiter
+from engine.machine_use import Machine, MachineUse
 from engine.metrics import Metrics
 from engine.profiles import Choice
 from engine.words import Words
@@ -28,6 +31,7 @@ AGAIN = Loading(Words("引擎意外停止，正在重新启动", "The engine die
 RECONNECTING = Loading(
     Words("与模型服务的连接中断，正在重新连接", "The connection to the model server was lost, reconnecting")
 )
+RESTARTING = Words("正在重新启动引擎", "Restarting the engine")
 STOPPED = Words("引擎已停止。", "The engine has stopped.")
 
 
@@ -59,7 +63,10 @@ class EngineHost:
         self.state = EngineState.LOADING
         self.reason: Words | None = None
         self.loading = BEGIN
-        self.since = time.monotonic()
+        self.since = self._ready_at = time.monotonic()
+        self.health: EngineHealth | None = None
+        self.alarms: dict[Alarm, Words] = {}
+        self._machine = Machine()
         self._engine: Engine | None = None
         self._changed = asyncio.Event()
         self._trouble = asyncio.Event()
@@ -71,6 +78,18 @@ class EngineHost:
     def engine(self) -> Engine | None:
         """The engine, while it is ready."""
         return self._engine if self.state is EngineState.READY else None
+
+    def vitals(self) -> vitals.Vitals:
+        """Everything known of the engine now."""
+        is_ready = self.state is EngineState.READY
+        uptime = time.monotonic() - self._ready_at if is_ready else None
+        return vitals.gather(uptime, self.health, self.limiter, self.metrics.history, self.alarms)
+
+    async def machine_use(self) -> MachineUse:
+        """What the machine gives; a card that the engine does not run on is none of its own."""
+        use = await asyncio.to_thread(self._machine.read)
+        choice = self.plan.choice if self.plan else None
+        return use if choice and choice.profile.on_gpu else replace(use, gpu=None)
 
     def launch(self) -> None:
         """Begin loading in the background."""
@@ -128,6 +147,15 @@ class EngineHost:
                 f"{profile} could not start; back on {before}. Reason: {why.en}",
             )
 
+    async def restart(self) -> Words:
+        """Let the engine go, once running answers have had DRAIN_S seconds, and load it again; says how it went."""
+        async with self._switch:
+            await self._retire(RESTARTING)
+            if await self._begin(self.wanted):
+                return Words("引擎已重新启动。", "The engine has been restarted.")
+            why = self.reason or STOPPED
+            return Words(f"引擎没有启动起来。原因：{why.zh}", f"The engine did not come up. Reason: {why.en}")
+
     async def _begin(self, profile: str) -> bool:
         """Launch a life with `profile`; True once it is ready, False once it is dead."""
         self.wanted = profile
@@ -180,6 +208,7 @@ class EngineHost:
                 self._allow_restart(plan)
             else:
                 self._trouble.clear()
+                self._ready_at = time.monotonic()
                 self._set(EngineState.READY, None)
                 self._console(Loading(_ready(self._engine.info, time.monotonic() - self.since)))
                 return
@@ -193,9 +222,18 @@ class EngineHost:
                 self.loading = self._after_death()
                 self._set(EngineState.LOADING, health.reason or STOPPED)
                 return
+            self._look(health)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WATCH_S):
                     await self._trouble.wait()
+
+    def _look(self, health: EngineHealth) -> None:
+        """Keep what is seen of a ready engine, and say once on the console what is wrong with it."""
+        self.health = health
+        self.metrics.history.look(health, self.limiter.running, self.limiter.waiting)
+        before, self.alarms = self.alarms, alarms(health.kv_use, self.metrics.history, self.alarms)
+        for alarm in self.alarms.keys() - before.keys():
+            log.warning("%s", self.alarms[alarm].zh)
 
     async def _bury(self) -> None:
         if self._engine:
@@ -240,6 +278,10 @@ class EngineHost:
     def _set(self, state: EngineState, reason: Words | None) -> None:
         self.state, self.reason = state, reason
         self.metrics.state(state)
+        if state is not EngineState.READY:
+            self.health = None
+            self.alarms.pop(Alarm.KV_CACHE, None)
+            self.metrics.history.blind()
         self._announce()
 
     def _announce(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 from prometheus_client import REGISTRY
 
-from engine import child, orphans
+from engine import child, figures, orphans
 from engine.base import (
     ChatMessage,
     Delta,
@@ -38,7 +38,7 @@ from engine.errors import (
     ZhidaError,
 )
 from engine.launch import vllm_environment, vllm_options
-from engine.preflight import preflight
+from engine.preflight import preflight, require_room
 from engine.profiles import Profile
 from engine.weights import ModelFolder
 from engine.words import Words
@@ -48,7 +48,6 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.2
 WARM_UP: Sequence[ChatMessage] = ({"role": "user", "content": "你好"},)
 WARM_UP_TOKENS = 4
-GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc")
 
 IMPORTING = Loading(Words("导入 vLLM", "Importing vLLM"))
 BUILDING = Loading(Words("载入权重与编译", "Loading the weights and compiling"))
@@ -125,13 +124,25 @@ class InProcessEngine:
             await asyncio.to_thread(preflight, self._profile)
             for orphan in await asyncio.to_thread(orphans.reap, self._records):
                 on_loading(_ended(orphan))
+            for line in await asyncio.to_thread(require_room, self._folder.path, self._profile, self._window):
+                on_loading(Loading(line))
             await self._load(on_loading)
             on_loading(WARMING)
-            async for _ in self.stream(WARM_UP, Sampling(max_tokens=WARM_UP_TOKENS), "warm-up"):
-                pass
+            await self._warm_up()
         except BaseException as error:  # cancellation too must leave no process behind
             await self._fail(error)
             raise
+
+    async def _warm_up(self) -> None:
+        """One answer; on a card then as many at once as will be: some kernels are compiled at their first large batch."""
+
+        async def answer(name: str) -> None:
+            async for _ in self.stream(WARM_UP, Sampling(max_tokens=WARM_UP_TOKENS), name):
+                pass
+
+        await answer("warm-up")
+        if self._profile.on_gpu:
+            await asyncio.gather(*(answer(f"warm-up-{number}") for number in range(self._profile.max_concurrent)))
 
     async def _fail(self, error: BaseException) -> None:
         """Let go of a start that failed, and keep why."""
@@ -216,8 +227,10 @@ class InProcessEngine:
             return EngineHealth(EngineState.LOADING)
         if self._engine.errored:
             return EngineHealth(EngineState.DEAD, DIED)
-        running, waiting, kv_use = (_gauge(name) for name in GAUGES)
-        return EngineHealth(EngineState.READY, None, _whole(running), _whole(waiting), kv_use)
+        now = figures.from_registry(REGISTRY)
+        return EngineHealth(
+            EngineState.READY, None, now.running, now.waiting, now.kv_use, now.preemptions, now.generated
+        )
 
     async def count(self, messages: Sequence[ChatMessage]) -> int:
         """Exact, also beyond the window."""
@@ -243,6 +256,15 @@ class InProcessEngine:
                         yield delta
             finally:
                 self._running.discard(request_id)
+
+    async def bare(self, messages: Sequence[ChatMessage], sampling: Sampling, request_id: str) -> AsyncIterator[Any]:
+        """The iterator of vLLM's own outputs that `stream` makes Deltas of, rendered and not begun: what the bench
+        compares `stream` with. Nothing is translated, and `stop` does not know of it."""
+        engine = self._alive()
+        prompt = await self._render(engine, messages)
+        params = self._params(sampling, self._window - len(prompt["prompt_token_ids"]))
+        outputs: AsyncIterator[Any] = engine.generate(prompt, params, request_id)
+        return outputs
 
     async def _deltas(self, answer: AsyncIterator[Any], size: int, submitted: float) -> AsyncIterator[Delta]:
         """vLLM's outputs as Deltas, the last one with usage, timings and the finish reason."""
@@ -288,7 +310,8 @@ class InProcessEngine:
 
         ours = {
             "temperature": sampling.temperature, "top_p": sampling.top_p,
-            "max_tokens": min(sampling.max_tokens, room), "output_kind": RequestOutputKind.DELTA,
+            "max_tokens": min(sampling.max_tokens, room), "ignore_eos": sampling.ignore_eos,
+            "output_kind": RequestOutputKind.DELTA,
         }  # fmt: skip
         return SamplingParams(**(self._defaults | ours))
 
@@ -320,13 +343,3 @@ def _result(building: "asyncio.Future[Any] | None") -> Any:
     """The engine of a build that ended after nobody waited for it any more; None if it failed."""
     done = building is not None and not building.cancelled() and building.exception() is None
     return building.result() if building is not None and done else None
-
-
-def _gauge(name: str) -> float | None:
-    """A gauge of vLLM's in this process's Prometheus registry, summed; None where vLLM does not keep it."""
-    samples = [s.value for metric in REGISTRY.restricted_registry([name]).collect() for s in metric.samples]
-    return sum(samples) if samples else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)

@@ -1,38 +1,79 @@
 """Admission: a bounded number of answers at once, the others in order of arrival."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+import math
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from engine.errors import EngineBusy
 from engine.words import Words
 
+TELL_S = 1.0
+"""How often those who wait are told anew: once for all that moved meanwhile, so that 1,000 in the queue cost little."""
+RECENT = 32
+"""Answers whose time goes into the estimate."""
+SHORT_S = 1.0
+"""An estimate below this says nothing."""
+MINUTES_FROM_S = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How many wait in front, and about how many seconds it will take; None before there is any history."""
+
+    in_front: int
+    seconds: float | None
+
+    @property
+    def about(self) -> Words | None:
+        """The estimate in words; None where there is none, or where it is all but over."""
+        if self.seconds is None or self.seconds < SHORT_S:
+            return None
+        if self.seconds < MINUTES_FROM_S:
+            whole = math.ceil(self.seconds)
+            return Words(f"约 {whole} 秒", f"about {whole} s")
+        minutes = round(self.seconds / 60)
+        return Words(f"约 {minutes} 分钟", f"about {minutes} min")
+
+
+OnPlace = Callable[[Place], None]
+Ticket = asyncio.Future[None]
+
 
 class Limiter:
-    """`concurrent` slots and `queued` places to wait for one."""
+    """`concurrent` slots and `queued` places to wait for one.
 
-    def __init__(self, concurrent: int, queued: int) -> None:
+    The estimate: each answer is taken to hold its slot for the mean time of the last RECENT ones, so the running ones
+    end in the order in which they began, each followed by the next in the queue.
+    """
+
+    def __init__(self, concurrent: int, queued: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.concurrent, self.queued = concurrent, queued
-        self._running = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
-        self._notify: dict[asyncio.Future[None], Callable[[int], None]] = {}
+        self._clock = clock
+        self._started: dict[Ticket, float] = {}
+        self._queue: OrderedDict[Ticket, OnPlace] = OrderedDict()
+        self._held: deque[float] = deque(maxlen=RECENT)
+        self._teller: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def running(self) -> int:
         """Slots in use."""
-        return self._running
+        return len(self._started)
 
     @property
     def waiting(self) -> int:
-        """Questions in the queue."""
-        return len(self._queue)
+        """Questions in the queue, without those cancelled in this very step, whose tasks have not resumed yet."""
+        return sum(not ticket.done() for ticket in self._queue)
 
     def resize(self, concurrent: int, queued: int) -> None:
-        """Take new limits; whoever runs or waits already is not disturbed."""
+        """Take new limits, of a new engine: its speed is unknown; whoever runs or waits already is not disturbed."""
         self.concurrent, self.queued = concurrent, queued
+        self._held.clear()
         self._admit()
 
     async def idle(self) -> None:
@@ -40,57 +81,91 @@ class Limiter:
         await self._idle.wait()
 
     @asynccontextmanager
-    async def slot(self, on_place: Callable[[int], None]) -> AsyncIterator[None]:
-        """Hold a slot; `on_place` hears how many wait in front, each time that changes. Raises EngineBusy at once
+    async def slot(self, on_place: OnPlace) -> AsyncIterator[None]:
+        """Hold a slot; `on_place` hears the place in the queue at once and then every TELL_S. Raises EngineBusy at once
         when the queue is full."""
-        await self._enter(on_place)
+        ticket = await self._enter(on_place)
+        began = self._clock()
         try:
             yield
         finally:
-            self._leave()
+            self._held.append(self._clock() - began)
+            self._leave(ticket)
 
-    async def _enter(self, on_place: Callable[[int], None]) -> None:
-        if self._running < self.concurrent and not self._queue:
-            self._take()
-            return
-        if len(self._queue) >= self.queued:
-            raise EngineBusy(
-                Words("现在提问的人太多，请稍后再试。", "Too many questions at the moment, please try again shortly.")
-            )
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
-        self._notify[turn] = on_place
-        on_place(len(self._queue) - 1)
+    async def _enter(self, on_place: OnPlace) -> Ticket:
+        ticket: Ticket = asyncio.get_running_loop().create_future()
+        if self.running < self.concurrent and not self._queue:
+            self._start(ticket)
+            return ticket
+        self._refuse_beyond_the_queue()
+        self._queue[ticket] = on_place
         try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._leave()
-            elif turn in self._queue:  # else it was passed over already
-                self._queue.remove(turn)
-                self._tell_places()
+            on_place(self._place(self.waiting - 1, list(self._started.values())))
+            self._tell_later()
+            await ticket
+        except BaseException:  # cancelled, above all: whatever the reason, the place is given up
+            self._queue.pop(ticket, None)
+            if ticket in self._started:  # admitted in the very step in which it was cancelled
+                self._leave(ticket)
             raise
-        finally:
-            del self._notify[turn]
+        return ticket
 
-    def _take(self) -> None:
-        self._running += 1
+    def _refuse_beyond_the_queue(self) -> None:
+        waiting = self.waiting
+        if waiting >= self.queued:
+            raise EngineBusy(_full(self._place(waiting, list(self._started.values()))))
+
+    def _place(self, in_front: int, started: Sequence[float]) -> Place:
+        """`started`: when the running ones began, oldest first.
+
+        The n-th departure is that of the n-th running answer, and beyond those that of whoever took the slot freed
+        `concurrent` departures earlier. After a shrinking, the first departures admit nobody.
+        """
+        if not self._held or not started:
+            return Place(in_front, None)
+        hold = sum(self._held) / len(self._held)
+        departure = in_front + max(0, len(started) - self.concurrent)
+        rounds = max(0, math.ceil((departure - len(started) + 1) / self.concurrent))
+        until_free = max(0.0, started[departure - rounds * self.concurrent] + hold - self._clock())
+        return Place(in_front, until_free + rounds * hold)
+
+    def _start(self, ticket: Ticket) -> None:
+        self._started[ticket] = self._clock()
         self._idle.clear()
 
-    def _leave(self) -> None:
-        self._running -= 1
-        if not self._running:
+    def _leave(self, ticket: Ticket) -> None:
+        del self._started[ticket]
+        if not self._started:
             self._idle.set()
         self._admit()
 
     def _admit(self) -> None:
-        while self._queue and self._running < self.concurrent:
-            turn = self._queue.popleft()
-            if not turn.done():  # cancelled in this very step, its task not yet resumed
-                self._take()
-                turn.set_result(None)
-        self._tell_places()
+        while self._queue and self.running < self.concurrent:
+            ticket, _ = self._queue.popitem(last=False)
+            if not ticket.done():  # cancelled in this very step, its task not yet resumed
+                self._start(ticket)
+                ticket.set_result(None)
 
-    def _tell_places(self) -> None:
-        for place, turn in enumerate(self._queue):
-            self._notify[turn](place)
+    def _tell_later(self) -> None:
+        if self._teller is None and self._queue:
+            self._teller = asyncio.get_running_loop().call_later(TELL_S, self._tell)
+
+    def _tell(self) -> None:
+        self._teller = None
+        started = list(self._started.values())
+        here = (item for item in self._queue.items() if not item[0].done())
+        for in_front, (_, on_place) in enumerate(list(here)):
+            on_place(self._place(in_front, started))
+        self._tell_later()
+
+
+def _full(place: Place) -> Words:
+    """The refusal: how many wait, and about how long it would take."""
+    if place.in_front == 0:
+        return Words("现在提问的人太多，请稍后再试。", "Too many questions at the moment, please try again shortly.")
+    zh = f"，要等{place.about.zh}" if place.about else ""
+    en = f", {place.about.en} long" if place.about else ""
+    return Words(
+        f"现在提问的人太多：前面还有 {place.in_front} 位在排队{zh}。请稍后再试。",
+        f"Too many questions at the moment: {place.in_front} are queued{en}. Please try again shortly.",
+    )

@@ -164,7 +164,9 @@ class ServerEngine:
             return EngineHealth(EngineState.DEAD, SICK)
         except (httpx2.HTTPError, RuntimeError):  # RuntimeError: stopped meanwhile
             return EngineHealth(EngineState.DEAD, unreachable(self._endpoint.address, self._endpoint.is_local))
-        return EngineHealth(EngineState.READY, None, load.running, load.waiting, load.kv_use)
+        return EngineHealth(
+            EngineState.READY, None, load.running, load.waiting, load.kv_use, load.preemptions, load.generated
+        )
 
     async def count(self, messages: Sequence[ChatMessage]) -> int:
         """Exact by the server or the model's own tokenizer, else an estimate from above."""
@@ -295,6 +297,7 @@ class ServerEngine:
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             max_tokens=sampling.max_tokens,
+            extra_body={"ignore_eos": True} if sampling.ignore_eos else None,
             extra_headers={"X-Request-Id": request_id},
         )
 

@@ -1,5 +1,6 @@
 // The strip above the page: loading, stopped, disconnected, or the demo model speaking.
-// It polls health/ready, whose JSON is { state, message: {zh, en} | null, fraction: 0..1 | null, demo: {zh, en} | null };
+// It polls health/ready, whose JSON is { state, message: {zh, en} | null, fraction: 0..1 | null, demo: {zh, en} | null,
+// warnings: {zh, en}[] }, the last for those who answer for the engine alone;
 // a 503 carries the same JSON. Runs before the application's own script (both are deferred, this one is first).
 (() => {
   'use strict'
@@ -99,6 +100,7 @@
     if (status.state === 'loading') return { kind: 'loading', words, fraction: status.fraction }
     if (status.state !== 'ready') return { kind: 'warning', words }
     const demo = status.demo ? status.demo[LANGUAGE] : null
+    if (status.warnings?.length) return { kind: 'warning', words: status.warnings.map((warning) => warning[LANGUAGE]).join(' ') }
     const isNews = demo && sessionStorage.getItem(DISMISSED_KEY) !== demo
     return isNews ? { kind: 'demo', words: demo } : null
   }

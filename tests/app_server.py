@@ -16,8 +16,28 @@ import httpx
 import psutil
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("app.py", "assistant", "engine", "public", ".chainlit", "chainlit.md", "chainlit_zh-CN.md", "chainlit_en-US.md")
-OWN_PREFIXES = ("ENGINE_", "KNOWLEDGE_", "DESK_", "CHAINLIT_", "DATA_DIR", "CI", "HEADLESS", "WATCH", "DEBUG", "NO_CACHE")
+PARTS = (
+    "app.py",
+    "assistant",
+    "engine",
+    "public",
+    ".chainlit",
+    "chainlit.md",
+    "chainlit_zh-CN.md",
+    "chainlit_en-US.md",
+)
+OWN_PREFIXES = (
+    "ENGINE_",
+    "KNOWLEDGE_",
+    "DESK_",
+    "CHAINLIT_",
+    "DATA_DIR",
+    "CI",
+    "HEADLESS",
+    "WATCH",
+    "DEBUG",
+    "NO_CACHE",
+)
 
 
 def free_port() -> int:
@@ -43,7 +63,13 @@ class AppServer:
     """A running app; as a context manager it is ended by SIGTERM."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str] | None = None, *, watch: bool = False, script: bool = False, **settings: str
+        self,
+        folder: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        watch: bool = False,
+        script: bool = False,
+        **settings: str,
     ) -> None:
         """`folder` gets a copy of the tree; `env` and `settings` are its environment; `script` starts it by the
         `chainlit` console script."""
@@ -61,7 +87,12 @@ class AppServer:
         """Start it and wait until the page is there."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, cwd=self.folder, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                self.command,
+                cwd=self.folder,
+                env=self.env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         self.wait_for("/health/live", 200, 60)
         return self
@@ -128,7 +159,9 @@ class AppServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         family = [psutil.Process(self.pid), *self.cores()] if psutil.pid_exists(self.pid) else []
         try:
             self.stop()

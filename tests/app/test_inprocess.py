@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from engine import figures
 from tests.app_server import AppServer
 from tests.chat_client import PLACEHOLDER, ChatClient
 from tests.tiny_model import LOOP, make_tiny_model
@@ -60,6 +61,26 @@ async def test_one_load_and_no_recursion(app: AppServer) -> None:
     assert app.log.read_text(errors="replace").count("页面地址") == 1
 
 
+async def test_figures_of_the_engine(app: AppServer) -> None:
+    """E16: with today's vLLM in this process, nothing of the engine is unknown to the console or to /metrics."""
+    async with ChatClient(app.url) as page:
+        await page.change_settings(max_tokens=64)
+        await page.ask("你好")
+    async with asyncio.timeout(20):  # the engine is looked at every 2 s
+        while (status := (await asyncio.to_thread(app.get, "/engine/status")).json())["engine_running"] != 0:
+            await asyncio.sleep(0.2)
+    assert (status["engine_running"], status["engine_waiting"], status["preemptions"]) == (0, 0, 0)
+    assert status["kv_use"] == 0.0
+    assert status["first_p50"] > 0
+    assert status["profile"]["name"] == "cpu"
+    assert status["memory"] > 2**29
+    lines = (await asyncio.to_thread(app.get, "/metrics")).text.splitlines()
+    exposed = {line.split("{")[0].split(" ")[0] for line in lines}
+    for names in (figures.RUNNING, figures.WAITING, figures.KV_USE, figures.PREEMPTIONS, figures.GENERATED):
+        assert names[0] in exposed
+    assert {"zhida_kv_use_ratio", "zhida_preemptions_total", "zhida_memory_bytes", "zhida_cpu_use_ratio"} <= exposed
+
+
 async def test_questions_in_turn_then_at_once(app: AppServer) -> None:
     """E2: one event loop serves them all."""
     async with ChatClient(app.url) as one, ChatClient(app.url) as other:
@@ -67,7 +88,9 @@ async def test_questions_in_turn_then_at_once(app: AppServer) -> None:
             await page.change_settings(max_tokens=64)
             answer = await page.ask("你好")
             assert answer.startswith(LOOP[:20])
-        assert [text.startswith(LOOP[:20]) for text in await asyncio.gather(one.ask("再来"), other.ask("再来"))] == [True] * 2
+        assert [text.startswith(LOOP[:20]) for text in await asyncio.gather(one.ask("再来"), other.ask("再来"))] == [
+            True
+        ] * 2
         assert one.footer["facts"][-1].endswith("+ 回答 64 / 4096")
 
 
@@ -120,7 +143,9 @@ async def test_thirty_long_turns(app: AppServer) -> None:
         await page.change_settings(max_tokens=1024)
         assert len(await page.ask("年假怎么算" * 60)) > 500
         assert any("轮对话已不在上下文中" in notice for notice in page.footer["notices"])
-        prompt, reply = (int(part) for part in page.footer["facts"][-1].replace("提示", "").replace("/ 4096", "").split("+ 回答"))
+        prompt, reply = (
+            int(part) for part in page.footer["facts"][-1].replace("提示", "").replace("/ 4096", "").split("+ 回答")
+        )
         assert prompt + reply <= 4096
 
 
@@ -177,7 +202,9 @@ async def test_a_killed_engine_core(app: AppServer) -> None:
         await page.until(lambda: page.answer.startswith(LOOP[:5]) and not page.busy, 180)
 
 
-@pytest.mark.parametrize(("how", "busy"), [(signal.SIGTERM, True), (signal.SIGTERM, False), (signal.SIGINT, True), (signal.SIGINT, False)])
+@pytest.mark.parametrize(
+    ("how", "busy"), [(signal.SIGTERM, True), (signal.SIGTERM, False), (signal.SIGINT, True), (signal.SIGINT, False)]
+)
 async def test_no_engine_core_outlives_the_app(model: Path, tmp_path: Path, how: signal.Signals, busy: bool) -> None:
     """E3: SIGTERM and Ctrl-C, idle and in mid-answer: within 15 s nothing of the engine is left."""
     app = AppServer(tmp_path / "app", settings(model, tmp_path / "home")).start().ready()

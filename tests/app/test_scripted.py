@@ -201,7 +201,16 @@ async def test_english_browsers_are_told_in_english(app: AppServer) -> None:
 
 @pytest.mark.parametrize(
     ("language", "chinese"),
-    [("zh", True), ("zh-HK", True), ("zh-Hans-CN", True), ("zh-TW", True), ("zh-CN", True), ("en", False), ("en-GB", False), ("de", False)],
+    [
+        ("zh", True),
+        ("zh-HK", True),
+        ("zh-Hans-CN", True),
+        ("zh-TW", True),
+        ("zh-CN", True),
+        ("en", False),
+        ("en-GB", False),
+        ("de", False),
+    ],
 )
 def test_pages_speak_the_browsers_language(app: AppServer, language: str, chinese: bool) -> None:
     """C2: texts, welcome page and starters."""
@@ -326,7 +335,9 @@ def test_who_may_switch_the_profile(monkeypatch: pytest.MonkeyPatch, host: str, 
     from engine.settings import Settings
 
     monkeypatch.setattr(config.run, "host", host)
-    monkeypatch.setattr(app.state, "settings", Settings(engine_allow_switch=setting == "true" if setting else None), raising=False)
+    monkeypatch.setattr(
+        app.state, "settings", Settings(engine_allow_switch=setting == "true" if setting else None), raising=False
+    )
     assert boot.switch_allowed() is allowed
 
 
@@ -335,5 +346,7 @@ async def test_a_forged_switch_is_refused(tmp_path: Path) -> None:
     with AppServer(tmp_path, {"ENGINE_BACKEND": "scripted", "ENGINE_ALLOW_SWITCH": "false"}) as app:
         app.ready()
         async with ChatClient(app.url) as page:
-            await page.press({"id": "1", "forId": "1", "name": "switch_profile", "payload": {"profile": "cpu"}, "label": "x"})
+            await page.press(
+                {"id": "1", "forId": "1", "name": "switch_profile", "payload": {"profile": "cpu"}, "label": "x"}
+            )
             await page.until(lambda: page.answers() == ["这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。"])

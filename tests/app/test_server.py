@@ -68,7 +68,9 @@ def fake() -> Iterator[Fake]:
 def app(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """An app in front of it, without proxies' help or harm."""
     folder = tmp_path_factory.mktemp("server")
-    with AppServer(folder, ENGINE_BASE_URL=fake.base_url, http_proxy="http://127.0.0.1:9", ENGINE_LEAVE_GRACE_S="0.5") as app:
+    with AppServer(
+        folder, ENGINE_BASE_URL=fake.base_url, http_proxy="http://127.0.0.1:9", ENGINE_LEAVE_GRACE_S="0.5"
+    ) as app:
         yield app.ready(60)
 
 

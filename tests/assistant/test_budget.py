@@ -45,9 +45,16 @@ def exchanges(pairs: Sequence[tuple[str, str]]) -> list[Exchange]:
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(history=HISTORY, question=TEXT, system=st.just("") | TEXT, window=st.integers(120, 900), reserve=st.integers(16, 64))
+@given(
+    history=HISTORY, question=TEXT, system=st.just("") | TEXT, window=st.integers(120, 900), reserve=st.integers(16, 64)
+)
 async def test_never_over_and_keeps_what_it_must(
-    tokenizer: PreTrainedTokenizerBase, history: list[tuple[str, str]], question: str, system: str, window: int, reserve: int
+    tokenizer: PreTrainedTokenizerBase,
+    history: list[tuple[str, str]],
+    question: str,
+    system: str,
+    window: int,
+    reserve: int,
 ) -> None:
     """Whatever the history: it fits, system and question stay, whole oldest exchanges go, roles alternate."""
     count = Counter(tokenizer)
@@ -78,7 +85,9 @@ async def test_counts_each_exchange_once_and_the_whole_prompt_once(tokenizer: Pr
     await fit("系统", past, "新问题", reserve=64, window=4096, count=count, costs=TokenCosts(count, "tiny", known))
     count.asked.clear()
     past.append(Exchange("2", "问题三", "回答三"))
-    fitted = await fit("系统", past, "再问", reserve=64, window=4096, count=count, costs=TokenCosts(count, "tiny", known))
+    fitted = await fit(
+        "系统", past, "再问", reserve=64, window=4096, count=count, costs=TokenCosts(count, "tiny", known)
+    )
     assert fitted.left_out == 0
     assert len(count.asked) == 3
     assert count.asked.count(fitted.messages) == 1
@@ -89,7 +98,9 @@ async def test_exact_size_is_reported(tokenizer: PreTrainedTokenizerBase) -> Non
     count = Counter(tokenizer)
     past = exchanges([(f"第{place}个问题" * 8, f"第{place}个回答" * 20) for place in range(30)])
     for window in (512, 1024, 100_000):
-        fitted = await fit("系统", past, "问", reserve=64, window=window, count=count, costs=TokenCosts(count, "tiny", {}))
+        fitted = await fit(
+            "系统", past, "问", reserve=64, window=window, count=count, costs=TokenCosts(count, "tiny", {})
+        )
         assert fitted.prompt_tokens == count.size(fitted.messages)
 
 

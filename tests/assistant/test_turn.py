@@ -74,7 +74,9 @@ async def ask(chat: Chat, host: EngineHost, question: str, question_id: str = "q
     return screen
 
 
-async def start(chat: Chat, host: EngineHost, question: str, question_id: str = "q") -> tuple[PaperScreen, "asyncio.Task[None]"]:
+async def start(
+    chat: Chat, host: EngineHost, question: str, question_id: str = "q"
+) -> tuple[PaperScreen, "asyncio.Task[None]"]:
     """Ask, and return once there is text."""
     screen = PaperScreen()
     task = asyncio.create_task(chat.ask(host, screen, question_id, question))
@@ -120,7 +122,11 @@ async def test_stop_keeps_the_part_that_came(host: EngineHost, engine: ScriptedE
 
 async def test_stop_before_any_text_leaves_no_empty_turn(tmp_path: Path) -> None:
     """E9: stopped before the first token, the question does not stay as half an exchange."""
-    host = host_of(await asyncio.to_thread(scripted, tmp_path, '[[rules]]\nmatch="等"\ntext="很久"\nfirst_delay_s=30\n[[rules]]\ntext="好"'))
+    host = host_of(
+        await asyncio.to_thread(
+            scripted, tmp_path, '[[rules]]\nmatch="等"\ntext="很久"\nfirst_delay_s=30\n[[rules]]\ntext="好"'
+        )
+    )
     here, screen = chat(), PaperScreen()
     task = asyncio.create_task(here.ask(host, screen, "q", "等一等"))
     while host.limiter.running == 0:
@@ -234,11 +240,11 @@ async def test_the_queue_shows_the_place(tmp_path: Path) -> None:
     while host.limiter.waiting == 0:
         await asyncio.sleep(0)
     refused = await ask(chat(), host, "你好")
-    assert refused.shown[-1] == "现在提问的人太多，请稍后再试。"
+    assert refused.shown[-1] == "现在提问的人太多：前面还有 1 位在排队。请稍后再试。"
     await first_task
     await waiting_task
     assert first.text.endswith("为止。")
-    assert "排队中… 马上就到您" in waiting.shown
+    assert "排队中… 您是下一位" in waiting.shown
     assert waiting.text == "这是回答。"
     await host.stop()
 

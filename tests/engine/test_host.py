@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.base import Engine, EngineInfo, EngineState, Loading, OnLoading
+from engine.alarms import Alarm
+from engine.base import Engine, EngineHealth, EngineInfo, EngineState, Loading, OnLoading
 from engine.errors import ConfigurationError, EngineDead
 from engine.host import EngineHost, Plan
 from engine.scripted import ScriptedEngine
@@ -264,3 +265,85 @@ async def test_stop_while_loading_leaves_nothing(monkeypatch: pytest.MonkeyPatch
 def test_info_is_plain_data() -> None:
     """The demo mark is off unless said."""
     assert EngineInfo("m", 4096) == EngineInfo(model="m", window=4096, is_demo=False)
+
+
+async def test_restart_lets_the_engine_go_and_loads_it_again() -> None:
+    """The same profile, a new engine, once the running answers are done; its uptime begins anew."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    async with host.limiter.slot(lambda place: None):
+        restarting = asyncio.create_task(host.restart())
+        while host.state is EngineState.READY:
+            await asyncio.sleep(0)
+        assert host.vitals().uptime_s is None
+        assert shop.names == ["a"]
+    assert (await restarting).zh == "引擎已重新启动。"
+    assert shop.names == ["a", "a"]
+    assert host.engine is shop.made[1][1]
+    assert (await shop.made[0][1].health()).state is EngineState.DEAD
+    assert host.vitals().uptime_s is not None
+    await host.stop()
+
+
+async def test_restart_brings_a_dead_engine_back_or_says_why_not() -> None:
+    """Dead for good, it can be started from the page; and where it cannot, the reason is told."""
+    shop = Workshop()
+    shop.broken.add("a")
+    host = launched(shop)
+    await until(host, EngineState.DEAD)
+    assert (await host.restart()).zh == "引擎没有启动起来。原因：显存不够。"
+    shop.broken.clear()
+    assert (await host.restart()).zh == "引擎已重新启动。"
+    assert host.state is EngineState.READY
+    await host.stop()
+
+
+async def test_vitals_are_what_the_engine_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at while ready, kept with the history; nothing of a former engine is left while the next one loads."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    busy = EngineHealth(EngineState.READY, None, 3, 1, 0.5, 7, 100)
+    monkeypatch.setattr(shop.made[0][1], "health", lambda: _said(busy))
+    while host.health is not busy:
+        await asyncio.sleep(0.01)
+    now = host.vitals()
+    assert (now.health, now.concurrent, now.max_queued) == (busy, 2, 2)
+    assert now.samples
+    host.report_death(shop.made[0][1])
+    assert host.vitals().health.kv_use is None
+    assert host.vitals().tokens_s is None
+    await host.stop()
+
+
+async def _said(health: EngineHealth) -> EngineHealth:
+    return health
+
+
+async def test_a_warning_is_logged_when_it_begins(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen at many looks, it is one line on the console; gone and come again, it is another."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+
+    async def see(kv_use: float, warned: bool) -> None:
+        looks = 0
+
+        async def health() -> EngineHealth:
+            nonlocal looks
+            looks += 1
+            return EngineHealth(EngineState.READY, None, 1, 0, kv_use)
+
+        monkeypatch.setattr(shop.made[0][1], "health", health)
+        while looks < 4:
+            await asyncio.sleep(0.005)
+        assert (Alarm.KV_CACHE in host.alarms) is warned
+
+    for kv_use, warned in ((0.99, True), (0.5, False), (0.97, True)):
+        await see(kv_use, warned)
+    lines = [record.message for record in caplog.records if "KV 缓存已用" in record.message]
+    assert [line[:11] for line in lines] == ["KV 缓存已用 99%", "KV 缓存已用 97%"]
+    await host.stop()

@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import inspect
+import itertools
 import json
 import shutil
 import subprocess
@@ -160,7 +161,8 @@ async def test_death_and_a_new_start(tiny_model: Path, tmp_path: Path) -> None:
     first = tiny_engine(tiny_model, tmp_path)
     steps: list[Loading] = []
     await first.start(steps.append)
-    assert steps == [IMPORTING, BUILDING, WARMING]
+    assert steps[0].step.zh.startswith("预计：权重")
+    assert steps[1:] == [IMPORTING, BUILDING, WARMING]
     kill_cores(psutil.Process())
     await first.stop()
     await first.stop()
@@ -197,7 +199,8 @@ def test_after_the_app_was_killed(tiny_model: Path, tmp_path: Path) -> None:
         text=True,
     ) as app:
         assert app.stdout
-        lines = [app.stdout.readline().strip() for _ in range(3)]
+        own = (line.strip() for line in app.stdout if not line.startswith("["))  # older PyTorch: "[Gloo] Rank 0 …"
+        lines = list(itertools.islice(own, 3))
         below = psutil.Process(app.pid).children(recursive=True)
         app.kill()
         app.wait()

@@ -16,7 +16,7 @@ import tiktoken.load
 from engine import counting, server
 from engine.base import ChatMessage, Delta, EngineState, FinishReason, Loading, Sampling, Usage
 from engine.demo import QWEN
-from engine.endpoint import Load, is_local, parse_load
+from engine.endpoint import is_local
 from engine.errors import (
     ConfigurationError,
     EngineBusy,
@@ -27,6 +27,7 @@ from engine.errors import (
     StreamBroken,
     ZhidaError,
 )
+from engine.figures import Figures, from_text
 from engine.server import ServerEngine
 from tests.fake_server import MODEL, SENTENCE, FakeServer, tokens
 
@@ -539,10 +540,10 @@ class TestHealth:
             for name, values in {"vllm:num_requests_running": (2, 3), "vllm:kv_cache_usage_perc": (0.2, 0.4)}.items()
             for engine, value in enumerate(values)
         )
-        load = parse_load(page)
+        load = from_text(page)
         assert (load.running, load.waiting) == (5, None)
         assert load.kv_use == pytest.approx(0.3)
-        assert parse_load("") == Load()
+        assert from_text("") == Figures()
 
     @pytest.mark.parametrize(
         ("host", "local"),
