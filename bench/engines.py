@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engine.base import Engine
 from engine.factory import in_process, planner
@@ -13,6 +14,7 @@ from engine.host import Plan
 from engine.profiles import Choice
 from engine.progress import console_progress
 from engine.settings import Settings
+from engine.weights import resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,11 @@ def planned(settings: Settings, eager: bool = False) -> Plan:
     plan = planner(settings)(settings.engine_profile)
     if eager and plan.choice:
         profile = replace(plan.choice.profile, enforce_eager=True)
-        return in_process(settings, replace(plan.choice, profile=profile))
+        return in_process(
+            settings,
+            replace(plan.choice, profile=profile),
+            partial(resolve, settings.engine_model, settings.engine_hub),
+        )
     return plan
 
 

@@ -1,14 +1,16 @@
 """From settings to an engine: which backend, with which weights, under which profile."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from engine.base import Engine, OnLoading
 from engine.hardware import detect_card
 from engine.host import Plan, Planner
+from engine.preflight import refuse_what_never_fits
 from engine.profiles import Choice, choose
 from engine.settings import Settings
-from engine.weights import resolve
+from engine.weights import ModelFolder, resolve
 
 SERVER_CONCURRENT, SERVER_QUEUED = 64, 256
 """The server schedules by itself; these only keep one app from flooding it."""
@@ -18,9 +20,20 @@ IN_PROCESS_RESTARTS = 3
 def planner(settings: Settings) -> Planner:
     """The Planner of the backend that `settings` ask for."""
 
+    folder: ModelFolder | None = None
+
+    def find(on_loading: OnLoading) -> ModelFolder:
+        nonlocal folder
+        folder = resolve(settings.engine_model, settings.engine_hub, on_loading)
+        return folder
+
     def plan_for(profile: str) -> Plan:
         if settings.backend == "inprocess":
-            return in_process(settings, choose(profile, detect_card(), settings.engine_profiles))
+            card = detect_card()
+            plan = in_process(settings, choose(profile, card, settings.engine_profiles), find)
+            if folder and plan.choice:  # a switch: what cannot fit is refused while the old engine still answers
+                refuse_what_never_fits(folder.path, plan.choice.profile, settings.engine_max_model_len, card)
+            return plan
         build = _server if settings.backend == "server" else _scripted
         return Plan(
             choice=None,
@@ -33,15 +46,17 @@ def planner(settings: Settings) -> Planner:
     return plan_for
 
 
-def in_process(settings: Settings, choice: Choice) -> Plan:
-    """The profile with the limits that `settings` put in its place; vLLM is told the same number of answers at once."""
+def in_process(settings: Settings, choice: Choice, find: Callable[[OnLoading], ModelFolder]) -> Plan:
+    """The profile with the limits that `settings` put in its place; vLLM is told the same number of answers at once.
+
+    `find` fetches the model's folder.
+    """
     profile = settings.limited(choice.profile)
 
     def build(on_loading: OnLoading) -> Engine:
         from engine.inprocess import InProcessEngine
 
-        folder = resolve(settings.engine_model, settings.engine_hub, on_loading)
-        return InProcessEngine(folder, profile, settings.engine_max_model_len, settings.data_dir)
+        return InProcessEngine(find(on_loading), profile, settings.engine_max_model_len, settings.data_dir)
 
     return Plan(
         choice=replace(choice, profile=profile),

@@ -70,6 +70,14 @@ def obstacles(folder: Path, profile: Profile, window: int, card: Card | None) ->
         return ()
 
 
+def refuse_what_never_fits(folder: Path, profile: Profile, window: int, card: Card | None) -> None:
+    """Raises ConfigurationError for what would not fit into all of the memory either, and so needs no trying."""
+    with suppress(Unforeseeable):
+        forecast = foresee(folder, profile, window, card)
+        if forecast.refusals and not forecast.waits_for_memory:
+            raise ConfigurationError(forecast.refusals[0])
+
+
 def require_room(folder: Path, profile: Profile, window: int, patience_s: float = PATIENCE_S) -> Sequence[Words]:
     """What the machine will carry, and warnings. Blocks up to `patience_s` for memory that is being freed.
 

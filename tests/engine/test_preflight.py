@@ -14,7 +14,7 @@ from engine.base import EngineState, Loading
 from engine.errors import ConfigurationError, WeightsError
 from engine.hardware import Card
 from engine.inprocess import InProcessEngine
-from engine.preflight import foresee, kv_space, obstacles, require_room, unfit
+from engine.preflight import foresee, kv_space, obstacles, refuse_what_never_fits, require_room, unfit
 from engine.profiles import choose, load_profiles
 from engine.weights import ModelFolder
 
@@ -87,6 +87,14 @@ def test_what_waiting_does_not_help(tiny_model: Path, monkeypatch: pytest.Monkey
         require_room(tiny_model, replace(PROFILES["a10"], gpu_memory_utilization=0.005), 4096)
     assert "4096" in refusal.value.words.zh
     assert len(asked) == 1
+
+
+def test_what_is_refused_while_the_old_engine_answers(tiny_model: Path) -> None:
+    """E14, E15: a switch to what never fits is refused at once; memory that the old engine holds will come back."""
+    taken = replace(A10, free_mib=2_000)
+    refuse_what_never_fits(tiny_model, PROFILES["a10"], 4096, taken)
+    with pytest.raises(ConfigurationError, match="4096"):
+        refuse_what_never_fits(tiny_model, replace(PROFILES["a10"], gpu_memory_utilization=0.005), 4096, taken)
 
 
 def test_the_machines_memory_counts_on_the_cpu(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
