@@ -6,6 +6,7 @@ from pathlib import Path
 from matplotlib import font_manager, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from bench.findings import A_STEPS, Findings
 from bench.published import CARDS, published
@@ -122,6 +123,8 @@ def _bars(axes: Axes, rows: Sequence[tuple[str, float | None, str]]) -> None:
     bars = axes.barh([name for name, _, _ in rows], values, color=[colour for _, _, colour in rows])
     axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=3, fontsize=8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.15)
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=8)
@@ -144,6 +147,7 @@ def _rate(axes: Axes, found: Findings, language: str) -> None:
 
 def _finish(axes: Axes, title: str, legend: bool = True) -> None:
     axes.set_title(title, fontsize=10)
+    axes.set_axisbelow(True)
     axes.grid(axis="both", alpha=0.25)
     if legend:
         axes.legend(fontsize=8)

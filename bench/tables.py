@@ -140,17 +140,21 @@ def _lengths(found: Findings) -> list[str]:
     short = [(key, answer) for key, answer in found.answers.items() if answer < full[key]]
     if not short:
         return ["各行都用文章的全部长度。"]
-    cut = "，".join(f"{KINDS.get(key, f'{key} 个请求')} {full[key]} → {answer}" for key, answer in short)
+    cut = "，".join(f"{_row(key)} {full[key]} → {answer}" for key, answer in short)
     return [
         f"为了在限时内测完，回答缩短了（词元）：{cut}。请求/s、全程时间和 QPS 只能与同样长度的比；"
         "先到的写完得早，排队的首字也因此早一些。"
     ]
 
 
+def _row(key: str) -> str:
+    return KINDS.get(key, f"{key} 个同时")
+
+
 def _failures(found: Findings) -> list[str]:
-    return [f"{key}：{level.errors}" for key, level in found.levels.items() if level.errors]
+    return [f"{_row(key)}：{level.errors}" for key, level in found.levels.items() if level.errors]
 
 
 def requests_of(levels: dict[str, Level]) -> str:
     """How many requests each row is made of."""
-    return "每行的请求数：" + "，".join(f"{KINDS.get(key, key)} {level.answered}" for key, level in levels.items())
+    return "每行的请求数：" + "，".join(f"{_row(key)} {level.answered} 个" for key, level in levels.items())
