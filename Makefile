@@ -27,8 +27,12 @@ CHAINLIT := env -u CI -u DEBUG -u HEADLESS -u NO_CACHE -u WATCH .venv/bin/python
 help: ## 列出命令
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
+INSTALL = $(FIND_PYTHON); exec "$$python" install.py --remote '$(REMOTE)' --kind '$(KIND)'
+# The doctor and the plan are most needed where the installation refuses: they run with what is there.
+TRY_INSTALL = ( $(INSTALL) ) || .venv/bin/python -c 'import engine.doctor, engine.plan' 2>/dev/null
+
 install: ## 建 .venv 并安装（REMOTE=1：只装界面，引擎在别处；KIND=cpu：只用 CPU；KIND=auto：改回）
-	@$(FIND_PYTHON); exec "$$python" install.py --remote '$(REMOTE)' --kind '$(KIND)'
+	@$(INSTALL)
 
 run: install ## 启动：http://localhost:8000（HOST=0.0.0.0 PORT=8000 向局域网开放）
 	@exec $(CHAINLIT) run app.py --headless --host '$(HOST)' --port '$(PORT)'
@@ -36,7 +40,8 @@ run: install ## 启动：http://localhost:8000（HOST=0.0.0.0 PORT=8000 向局�
 bench: install ## 压测（ARGS='tables'、'engine'、'app'、'crosscheck'，见 bench/README.md）
 	@exec .venv/bin/python -m bench $(ARGS)
 
-plan: install ## 预估：这台机器和各种显卡能承载多少（不加载模型）
+plan: ## 预估：这台机器和各种显卡能承载多少（不加载模型）
+	@$(TRY_INSTALL)
 	@exec .venv/bin/python -m engine.plan $(ARGS)
 
 serve: install ## 启动自己的 vLLM 服务（端口 8001）
@@ -52,7 +57,8 @@ check: ## 静态检查：ruff 与 mypy
 	@.venv/bin/python -m ruff format --check .
 	@.venv/bin/python -m mypy .
 
-doctor: install ## 检查这台机器：有什么，会运行什么，问题怎么解决
+doctor: ## 检查这台机器：有什么，会运行什么，问题怎么解决
+	@$(TRY_INSTALL)
 	@exec .venv/bin/python -m engine.doctor
 
 # One chain of constraints, so that the locks agree: GPU -> remote -> CPU -> dev, and remote -> CUDA 12, but for numpy,

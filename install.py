@@ -5,7 +5,6 @@ while the environment is being made, and one that has it is made anew; `.venv/in
 of it is in; packages that pip left half-installed are dropped before the next try; `.venv.lock` keeps installs apart.
 """
 
-import argparse
 import fcntl
 import json
 import os
@@ -20,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine import driver
+from engine import driver, installed
+from engine.arguments import Parser
+from engine.errors import ConfigurationError
 from engine.installed import APP, LOCKS, NAMES, REMOTE, ROOT, SERVER, SERVER_FOLDER, digest, is_right, pythons, record
 from engine.words import Words
 
@@ -37,14 +38,17 @@ SEEN = re.compile(r"^(?:Collecting|Ignoring|Requirement already satisfied:) ([\w
 def main() -> None:
     """Bring .venv to the wanted state; does next to nothing when it is there already."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    parser = argparse.ArgumentParser(description="安装知答的运行环境 / Installs into .venv what Zhida needs")
+    parser = Parser(prog="install.py", description="安装知答的运行环境 / Installs into .venv what Zhida needs")
     parser.add_argument("--remote", choices=("", "0", "1"), default="", help="1：只装界面，引擎在别处 / the app alone")
     parser.add_argument(
         "--kind", choices=("", "auto", *(kind for kind in LOCKS if kind != SERVER)), default="",
         help="装哪一种；auto：按显卡与驱动 / which kind; auto: by card and driver",
     )  # fmt: skip
     parser.add_argument("--dev", action="store_true", help="加装测试工具 / test tools too")
-    args = parser.parse_args()
+    try:
+        args = parser.parse_args()
+    except ConfigurationError as error:
+        fail(error.words.zh, error.words.en)
     wish = args.kind or {"1": REMOTE, "0": "auto", "": ""}[args.remote]
     with only_one_install() as lock_file:
         app = Environment(APP, lock_file)
@@ -71,32 +75,27 @@ def decide(wish: str, now: dict[str, Any]) -> Choice:
         return _on_linux(Choice(wish, asked=True))
     if not wish and now["asked"]:
         return _on_linux(Choice(now["kind"], asked=True))
-    seen, said = driver.look()
-    return _on_linux(by_card(driver.build_for(seen, said), None if wish else now["kind"], seen is None and bool(said)))
+    return _on_linux(by_card(driver.look(), now["kind"], changes_over=wish == "auto"))
 
 
-def by_card(build: driver.Build, current: str | None, unclear: bool) -> Choice:
+def by_card(seen: driver.Seen | driver.NoCard, current: str | None, *, changes_over: bool = False) -> Choice:
     """What the card and its driver allow, but no gigabytes fetched again because nvidia-smi says something new.
 
-    `current` is what is installed; `unclear`: there is an nvidia-smi, and it names no card.
+    `current` is what is installed; `changes_over`: the user asks for what is newest.
     """
+    build = driver.build_for(seen)
     if build.kind is None:
         fail(build.reason.zh, build.reason.en)
-    if current == driver.CUDA_12 and build.kind == driver.GPU:
-        return Choice(current, note=NEWER)
-    if current in (driver.GPU, driver.CUDA_12, driver.V100) and build.kind == driver.CPU and unclear:
-        return Choice(current, note=Words(f"{build.reason.zh}{KEPT.zh}", f"{build.reason.en} {KEPT.en}"))
+    if isinstance(seen, driver.NoCard):
+        if current in (driver.GPU, driver.CUDA_12, driver.V100):
+            return Choice(
+                current, note=Words(f"{build.reason.zh}{installed.KEPT.zh}", f"{build.reason.en} {installed.KEPT.en}")
+            )
+        if seen.is_failure and current is None:
+            fail(f"{build.reason.zh}{installed.UNCLEAR.zh}", f"{build.reason.en} {installed.UNCLEAR.en}")
+    if current == driver.CUDA_12 and build.kind == driver.GPU and not changes_over:
+        return Choice(current, note=installed.NEWER)
     return Choice(build.kind, reason=build.reason)
-
-
-NEWER = Words(
-    "显卡驱动已能运行 CUDA 13 版（vLLM 0.29）。现在的环境照常可用；要换：make install KIND=auto（重装，约下载 5 GB）。",
-    "The driver now runs the CUDA 13 build (vLLM 0.29). To change over: make install KIND=auto (about 5 GB anew).",
-)
-KEPT = Words(
-    "已安装的显卡版保留不动；确实要改用 CPU：make install KIND=cpu。",
-    "What is installed stays; to change to the CPU: make install KIND=cpu.",
-)
 
 
 def _on_linux(choice: Choice) -> Choice:
@@ -258,9 +257,10 @@ def find_python(kind: str) -> str:
             return python
     (major, low), (_, below) = pythons(kind)
     versions = f"{major}.{low}–{major}.{below - 1}"
+    why = f" (vLLM {driver.VLLM[driver.V100]} takes no newer one)" if kind == SERVER else ""
     fail(
         f"{NAMES[kind]}需要 Python {versions}（须带 venv），没有找到。Debian/Ubuntu：apt install python3.12 python3.12-venv",
-        f"Python {versions} with venv is needed for it (vLLM {driver.VLLM[driver.V100]} takes no newer one); none found.",
+        f"Python {versions} with venv is needed for it{why}; none found.",
     )
 
 

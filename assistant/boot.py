@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from chainlit.config import config
@@ -10,7 +9,7 @@ from chainlit.server import app
 
 from assistant import guards, http
 from engine import ports
-from engine.endpoint import checked_address
+from engine.endpoint import checked_address, is_this_machine
 from engine.errors import ConfigurationError, ZhidaError
 from engine.factory import planner
 from engine.host import EngineHost
@@ -66,6 +65,7 @@ async def start() -> None:
     print(f"页面地址：http://localhost:{config.run.port}  （模型在后台加载）", flush=True)
     app.state.host = EngineHost(planner(settings()), settings().engine_profile, console_progress())
     app.state.host.launch()
+    await app.state.host.planned()  # a page shows the profile in force, and questions are counted against its limits
 
 
 async def stop() -> None:
@@ -74,12 +74,12 @@ async def stop() -> None:
 
 
 def local_only() -> bool:
-    """Whether the app can be reached from this machine alone."""
-    return _is_loopback(config.run.host)
+    """Whether the app can be reached from this machine alone: not listening beyond it, and nobody came by a proxy."""
+    return http.is_loopback(config.run.host) and not getattr(app.state, "proxied", False)
 
 
 def switch_allowed() -> bool:
-    """Whether the page may exchange the engine's profile."""
+    """Whether the page may exchange the engine's profile and start the engine again."""
     allowed = settings().engine_allow_switch
     return local_only() if allowed is None else allowed
 
@@ -88,7 +88,7 @@ def _check_addresses(settings: Settings, host: str, port: int) -> None:
     """Refuse a taken port and a server address that is this app itself; warn when open to the network."""
     if settings.engine_base_url:
         server = urlsplit(checked_address(settings.engine_base_url)[0])
-        if server.port == port and _is_this_machine(server.hostname or ""):
+        if server.port == port and is_this_machine(settings.engine_base_url):
             raise ConfigurationError(
                 Words(
                     f"ENGINE_BASE_URL 指向了本应用自己的端口 {port}。模型服务请用另一个端口，例如 http://127.0.0.1:8001/v1。",
@@ -104,22 +104,5 @@ def _check_addresses(settings: Settings, host: str, port: int) -> None:
                 f"another: make run PORT={port + 1}.",
             )
         ) from error
-    if not _is_loopback(host):
+    if not http.is_loopback(host):
         print(OPEN_WARNING.format(host=host), flush=True)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or _has(host, "is_loopback")
-
-
-def _is_this_machine(host: str) -> bool:
-    """Loopback, and 0.0.0.0, which a client takes for it."""
-    return _is_loopback(host) or _has(host, "is_unspecified")
-
-
-def _has(host: str, quality: str) -> bool:
-    """A quality of an address; a name has none."""
-    try:
-        return bool(getattr(ip_address(host), quality))
-    except ValueError:
-        return False

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 from chainlit.config import config
@@ -26,6 +28,7 @@ POLICY = (
 )
 """Nothing from outside is ever loaded, not even a picture that an answer names. Chainlit's custom elements are
 compiled in the page, hence 'unsafe-eval'."""
+FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded")
 NEVER_STORED = {"Cache-Control": "no-store"}
 
 
@@ -46,10 +49,30 @@ class OwnOrigin:
                 MutableHeaders(scope=message)["Content-Security-Policy"] = POLICY
             await send(message)
 
+        if scope["type"] in ("http", "websocket") and _by_proxy(Headers(scope=scope)):
+            scope["app"].state.proxied = True
         if _is_socket(scope) and not _same_origin(Headers(scope=scope)):
             await _refuse(scope, receive, send)
         else:
             await self._app(scope, receive, send_with_policy)
+
+
+def _by_proxy(headers: Headers) -> bool:
+    """Whether a visitor came through a proxy, and may be anybody, though this app listens to its own machine alone."""
+    if any(name in headers for name in FORWARDED):
+        return True
+    try:
+        return not is_loopback(urlsplit(f"//{headers.get('host', '')}").hostname or "localhost")
+    except ValueError:  # no address at all
+        return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine's own."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _is_socket(scope: Scope) -> bool:
@@ -92,8 +115,7 @@ async def ready(request: Request) -> Response:
     """200 when questions are answered, else 503; the JSON says how far it is."""
     host: EngineHost = request.app.state.host
     is_ready = host.state is EngineState.READY
-    shown = host.alarms.values() if request.app.state.may_control() else ()
-    content = {**readiness(host), "warnings": [both(words) for words in shown]}
+    content = {**readiness(host), "warnings": _warnings(request)}
     return JSONResponse(content, status_code=200 if is_ready else 503, headers=NEVER_STORED)
 
 
@@ -101,7 +123,14 @@ async def engine_status(request: Request) -> Response:
     """What the console shows, as JSON; 200 in any state."""
     host: EngineHost = request.app.state.host
     elsewhere = request.app.state.settings.backend == "server"
-    return JSONResponse(full_status(host, await host.machine_use(), elsewhere), headers=NEVER_STORED)
+    content = {**full_status(host, await host.machine_use(), elsewhere), "warnings": _warnings(request)}
+    return JSONResponse(content, headers=NEVER_STORED)
+
+
+def _warnings(request: Request) -> list[Any]:
+    """What is wrong with the engine, for those who answer for it alone."""
+    alarms = request.app.state.host.alarms.values() if request.app.state.may_control() else ()
+    return [both(words) for words in alarms]
 
 
 async def metrics(request: Request) -> Response:

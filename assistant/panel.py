@@ -1,5 +1,6 @@
 """The settings panel: sampling for this chat, and the GPU profile, which is the whole engine's."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,9 +44,10 @@ async def show(
     host: EngineHost, settings: Settings, preferences: Preferences, language: str, may_switch: bool, has_console: bool
 ) -> None:
     """Send the panel to this browser, with the values in force."""
+    profile = await asyncio.to_thread(_profile, host, settings, language, may_switch)  # reads the profiles
     await cl.ChatSettings(
         [
-            _profile(host, settings, language, may_switch),
+            profile,
             *_sampling(settings, preferences, language),
             Switch(
                 id="console",

@@ -17,7 +17,8 @@ from engine.words import Words
 
 MAX_CHARACTERS = 100_000
 """Beyond this a message is not even tokenized: 131,072 tokens, the model's native window, is about as much Chinese."""
-PROGRESS_S = 0.5
+PROGRESS_S, PROGRESS_SPAN_S = 0.5, 120.0
+"""How often, and for how long, a page shows how far an exchange of the engine is; the strip above goes on showing it."""
 BLANK = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 """Characters that show nothing and are not white space to str.strip."""
 
@@ -68,7 +69,7 @@ async def ask(message: cl.Message | None) -> None:
         with chat().share():
             await _answer(message.id, message.content)
     except EngineBusy as error:
-        boot.host().metrics.question("refused")
+        boot.host().metrics.question("share")
         await _refuse(message.id, error.words)
 
 
@@ -118,6 +119,15 @@ def _console() -> cl.Message | None:
 
 async def regenerate(question_id: str) -> None:
     """The newest answer is wanted again: it goes, and its question is asked anew."""
+    try:
+        with chat().share():
+            await _ask_anew(question_id)
+    except EngineBusy as error:
+        boot.host().metrics.question("share")
+        await say(error.words)
+
+
+async def _ask_anew(question_id: str) -> None:
     question = await chat().rewind(question_id)
     if question is None:
         await say(texts.LOST_QUESTION)
@@ -125,8 +135,7 @@ async def regenerate(question_id: str) -> None:
     await _clear_after(question_id)
     await cl.context.emitter.task_start()
     try:
-        with chat().share():
-            await _answer(question_id, question)
+        await _answer(question_id, question)
     finally:
         await cl.context.emitter.task_end()
 
@@ -181,11 +190,17 @@ async def restart() -> None:
 
 
 async def _exchange(work: Coroutine[Any, Any, Words], progress: Callable[[Words, float | None, int], Words]) -> None:
-    """Show `progress` in a message until the engine's exchange is done, then how it went."""
+    """Show `progress` in a message until the engine's exchange is done, then how it went; after PROGRESS_SPAN_S, that it
+    goes on without us."""
     message = await say(texts.THINKING)
     began, host = time.monotonic(), boot.host()
     job = asyncio.create_task(work)
     while not (await asyncio.wait([job], timeout=PROGRESS_S))[0]:
+        if time.monotonic() - began > PROGRESS_SPAN_S:
+            job.cancel()  # the host's own task goes on
+            message.content = texts.in_the_background(host.loading.step).speak(language())
+            await message.update()
+            return
         text = progress(host.loading.step, host.loading.fraction, int(time.monotonic() - began))
         await message.stream_token(text.speak(language()), is_sequence=True)
     try:
@@ -226,7 +241,7 @@ async def ask_switch(profile: str) -> None:
         await say(texts.SWITCH_FORBIDDEN)
         return
     try:
-        reason = host.reason_for(profile)
+        reason = await host.reason_for(profile)
     except ZhidaError as error:
         await say(error.words)
         await show_panel()

@@ -35,7 +35,8 @@ def both(words: Words | None) -> dict[str, str] | None:
 def full_status(host: EngineHost, use: MachineUse, elsewhere: bool) -> dict[str, Any]:
     """Everything that the panel shows; null is what nobody knows. Times in seconds, shares 0 to 1, memory in bytes.
 
-    `elsewhere`: the engine is a server's, whose machine this one knows nothing of.
+    `elsewhere`: the engine is a server's, whose memory and profile this app knows nothing of. Warnings are apart:
+    not everybody sees them.
     """
     now, plan, engine = host.vitals(), host.plan, host.engine
     choice = plan.choice if plan else None
@@ -64,7 +65,6 @@ def full_status(host: EngineHost, use: MachineUse, elsewhere: bool) -> dict[str,
         "gpu": use.gpu and {"used": use.gpu.used, "total": use.gpu.total, "busy": use.gpu.busy},
         "memory": use.resident,
         "cpu_use": use.cpu_use,
-        "warnings": [both(words) for words in now.alarms.values()],
         "span_s": SPAN_S,
         "points": [
             [

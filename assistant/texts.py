@@ -126,6 +126,14 @@ def switching(profile: str, step: Words, fraction: float | None, seconds: int) -
     return Words(f"正在切换到 {profile}：{state.zh}", f"Switching to {profile}: {state.en}")
 
 
+def in_the_background(step: Words) -> Words:
+    """A switch or restart that takes long."""
+    return Words(
+        f"还没有完成（{step.zh}）。它在后台继续，进展见页面顶部。",
+        f"Not done yet ({step.en}). It goes on in the background; see the top of the page.",
+    )
+
+
 def restarting(step: Words, fraction: float | None, seconds: int) -> Words:
     """Progress of a restart."""
     state = loading(step, fraction, seconds)

@@ -5,7 +5,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -93,8 +93,7 @@ class Turn:
             outcome, instead = self.ending or "stopped", texts.STOPPED
             self._footer.notices.append(texts.STOPPED)
         except ZhidaError as error:
-            outcome = "refused" if isinstance(error, PromptTooLong | EngineBusy) else "failed"
-            instead = self._warn(error.words)
+            outcome, instead = _outcome(error), self._warn(error.words)
         except Exception:  # a chat never sees a traceback; the console gets it whole
             log.exception("a turn failed")
             outcome, instead = "failed", self._warn(texts.INTERNAL)
@@ -118,29 +117,13 @@ class Turn:
 
     async def _answer(self) -> str:
         """The outcome of an answer that ended by itself."""
-        while True:
-            engine = await self._ready_engine()
+        async with self._admitted() as engine:
             try:
-                fitted = await self._fit(engine, 1.0)
-                async with self._slot():
-                    await self.screen.state(texts.THINKING)
-                    if self.host.engine is engine:
-                        return await self._generate(engine, fitted)
+                await self.screen.state(texts.THINKING)
+                return await self._generate(engine, await self._fit(engine, 1.0))
             except EngineDead:
-                self.host.report_death(engine)
+                self.host.report_death(engine)  # before the slot is free: nobody else is sent there
                 raise
-
-    async def _ready_engine(self) -> Engine:
-        """The engine, once it answers; meanwhile the screen says how far it is."""
-        began = time.monotonic()
-        while (engine := self.host.engine) is None:
-            if self.host.state is EngineState.DEAD or time.monotonic() - began > PATIENCE_S:
-                raise EngineDead(self.host.reason or texts.NOT_READY)
-            loading = self.host.loading
-            seconds = int(time.monotonic() - self.host.since)
-            await self.screen.state(texts.loading(loading.step, loading.fraction, seconds))
-            await self.host.changed(1.0)
-        return engine
 
     async def _fit(self, engine: Engine, share: float) -> Fitted:
         window = int(engine.info.window * share)
@@ -155,22 +138,48 @@ class Turn:
         )
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
-        """A slot of the limiter's; while waiting, the screen shows the place in the queue."""
-        places: asyncio.Queue[Place] = asyncio.Queue()
-        watcher = asyncio.create_task(self._show_places(places))
-        arrived = time.monotonic()
-        try:
-            async with self.host.limiter.slot(places.put_nowait):
-                watcher.cancel()
-                self.host.metrics.waited(time.monotonic() - arrived)
-                yield
-        finally:
-            watcher.cancel()
+    async def _admitted(self) -> AsyncIterator[Engine]:
+        """The engine, and a slot of the limiter's; meanwhile the screen shows what is waited for.
 
-    async def _show_places(self, places: "asyncio.Queue[Place]") -> None:
-        while True:
-            await self.screen.state(texts.queued(await places.get()))
+        Raises EngineBusy where the queue is full, EngineDead where the engine is gone or does not come.
+        """
+        await self.host.planned()
+        arrived, places = time.monotonic(), asyncio.Queue[Place]()
+        async with AsyncExitStack() as slot:
+            try:
+                async with asyncio.timeout(None) as patience:
+                    watcher = asyncio.create_task(self._show_waiting(places, patience))
+                    try:
+                        await slot.enter_async_context(self.host.limiter.slot(places.put_nowait))
+                        engine = await self._engine()
+                    finally:
+                        watcher.cancel()
+            except TimeoutError:
+                raise EngineDead(self.host.reason or texts.NOT_READY) from None
+            self.host.metrics.waited(time.monotonic() - arrived)
+            yield engine
+
+    async def _engine(self) -> Engine:
+        """The engine that this slot is one of; one that died in the moment of admission is waited for."""
+        while (engine := self.host.serving) is None:
+            if self.host.state is EngineState.DEAD:
+                raise EngineDead(self.host.reason or texts.NOT_READY)
+            await self.host.changed(1.0)
+        return engine
+
+    async def _show_waiting(self, places: "asyncio.Queue[Place]", patience: asyncio.Timeout) -> None:
+        """The engine's loading, for PATIENCE_S at most, or the place in the queue."""
+        loop, is_loading = asyncio.get_running_loop(), False
+        while not patience.expired():
+            was_loading, is_loading = is_loading, self.host.state is EngineState.LOADING
+            if is_loading != was_loading:
+                patience.reschedule(loop.time() + PATIENCE_S if is_loading else None)
+            if is_loading:
+                loading, seconds = self.host.loading, int(time.monotonic() - self.host.since)
+                await self.screen.state(texts.loading(loading.step, loading.fraction, seconds))
+                await self.host.changed(1.0)
+            else:
+                await self.screen.state(texts.queued(await _newest(places)))
 
     async def _generate(self, engine: Engine, fitted: Fitted) -> str:
         """Stream the answer; a prompt that the engine finds too long after all is tried once more with less history."""
@@ -216,6 +225,21 @@ class Turn:
             self._footer.notices.append(texts.CUT_OFF)
             return "length"
         return "answered"
+
+
+def _outcome(error: ZhidaError) -> str:
+    """What a failed question counts as."""
+    if isinstance(error, PromptTooLong):
+        return "too_long"
+    return "refused" if isinstance(error, EngineBusy) else "failed"
+
+
+async def _newest(places: "asyncio.Queue[Place]") -> Place:
+    """The last place told, once there is one."""
+    place = await places.get()
+    while not places.empty():
+        place = places.get_nowait()
+    return place
 
 
 def facts(last: Delta, window: int, with_speed: bool) -> list[Words]:

@@ -1,7 +1,6 @@
 """`python -m bench app`."""
 
 import argparse
-import math
 import secrets
 from collections.abc import Sequence
 
@@ -11,7 +10,6 @@ from bench.asking import Asker
 from bench.chat_client import ChatClient
 from bench.engines import planned, running
 from bench.levels import WARM_UP_TOKENS, WAVES, Work, closed_level, warm_up
-from bench.load import arrivals
 from bench.memory import Watch
 from bench.prompts import NUMBERS, text
 from bench.report import conclude, show
@@ -45,6 +43,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _alone(work: Work, arguments: argparse.Namespace) -> dict[str, object]:
     """The levels of one app."""
+    moments = None if arguments.rate is None else work.schedule(arguments.rate, arguments.seed)
     async with started() if arguments.start else found(arguments.url) as target:
         number = secrets.randbelow(NUMBERS)
         characters = await calibrate(target.url, number, work)
@@ -52,7 +51,6 @@ async def _alone(work: Work, arguments: argparse.Namespace) -> dict[str, object]
         levels: list[Level] = []
         crowd = 1 if arguments.rate else max(arguments.concurrency)
         for clients in [0] if arguments.rate else arguments.concurrency:
-            moments = _moments(work, arguments)
             asked = len(moments) if moments is not None else work.asked(clients) or WAVES * clients
             questions = [text(next(counter), characters) for _ in range(asked)]
             if not levels:
@@ -60,13 +58,6 @@ async def _alone(work: Work, arguments: argparse.Namespace) -> dict[str, object]
             levels.append(await app_level(target, questions, work.answer, clients, moments, arguments.processes))
     _show(target, work, levels)
     return {"kind": "app", "load_s": target.load_s, "work": work.json(), "levels": [level.json() for level in levels]}
-
-
-def _moments(work: Work, arguments: argparse.Namespace) -> list[float] | None:
-    if arguments.rate is None:
-        return None
-    requests = work.requests if work.requests or work.seconds else max(1, math.ceil(10 * arguments.rate))
-    return arrivals(arguments.rate, requests, work.seconds, arguments.seed)
 
 
 def _show(target: Target, work: Work, levels: Sequence[Level]) -> None:

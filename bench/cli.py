@@ -6,26 +6,15 @@ import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from bench import app_command, crosscheck, engine_command, tables_command
 from bench.words import refused
+from engine.arguments import Parser
 from engine.errors import ZhidaError
 
 CONCURRENCY = "1,4,8,16,32"
 INTERRUPTED = 130
 URL = "http://127.0.0.1:8000"
-
-
-class _Parser(argparse.ArgumentParser):
-    """Refuses in the product's own manner."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises ConfigurationError."""
-        raise refused(
-            f"参数有误（{message}）。用法见 {self.prog} --help。",
-            f"Wrong arguments; see {self.prog} --help.",
-        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,8 +37,8 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     return await task
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m bench",
         description="压测引擎和整个应用。引擎、模型与显卡配置取自 .env 和环境变量（ENGINE_BACKEND 等），与应用相同。"
         "标准输出的最后一行总是一个 JSON 对象。",
@@ -62,7 +51,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def _engine(commands: "argparse._SubParsersAction[_Parser]") -> None:
+def _engine(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = commands.add_parser(
         "engine", help="直接压测引擎", description="直接压测引擎，不经过页面，也没有排队的上限。"
     )
@@ -75,7 +64,7 @@ def _engine(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser.set_defaults(run=engine_command.run)
 
 
-def _app(commands: "argparse._SubParsersAction[_Parser]") -> None:
+def _app(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = commands.add_parser(
         "app", help="经 Socket.IO 压测整个应用", description="像浏览器一样经 Socket.IO 压测整个应用。"
     )
@@ -88,7 +77,7 @@ def _app(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser.set_defaults(run=app_command.run)
 
 
-def _tables(commands: "argparse._SubParsersAction[_Parser]") -> None:
+def _tables(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = commands.add_parser(
         "tables",
         help="两份公开测试的表格，附本机数字",
@@ -101,7 +90,7 @@ def _tables(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser.set_defaults(run=tables_command.run)
 
 
-def _crosscheck(commands: "argparse._SubParsersAction[_Parser]") -> None:
+def _crosscheck(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = commands.add_parser(
         "crosscheck",
         help="与 vLLM 自己的压测工具对照",

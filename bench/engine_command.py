@@ -25,7 +25,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Measure the engine of the present settings."""
     settings = Settings.load()
     work = Work((arguments.input,), arguments.output, arguments.requests, arguments.seconds)
-    _check(settings, arguments)
+    _check(settings, work, arguments)
     planned(settings, arguments.eager)
     async with running(settings, arguments.eager) as engine:
         asker = Asker(engine.engine, secrets.randbelow(NUMBERS))
@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(settings: Settings, arguments: argparse.Namespace) -> None:
+def _check(settings: Settings, work: Work, arguments: argparse.Namespace) -> None:
     """Refuse, before anything is loaded, what cannot be measured."""
     if (arguments.against or arguments.eager) and settings.backend != "inprocess":
         raise refused(
@@ -50,6 +50,8 @@ def _check(settings: Settings, arguments: argparse.Namespace) -> None:
             f"--input {arguments.input} 加 --output {arguments.output} 超过窗口 {settings.engine_max_model_len}。",
             f"--input {arguments.input} and --output {arguments.output} exceed the window of {settings.engine_max_model_len}.",
         )
+    if arguments.rate is not None:
+        work.schedule(arguments.rate, arguments.seed)  # refuses an empty one
 
 
 async def _levels(engine: Running, asker: Asker, work: Work, arguments: argparse.Namespace) -> dict[str, object]:

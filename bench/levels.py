@@ -40,6 +40,11 @@ class Work:
         """Requests of a closed loop; None where seconds decide."""
         return None if self.seconds is not None else self.requests or WAVES * clients
 
+    def schedule(self, rate: float, seed: int) -> list[float]:
+        """Arrivals of an open loop, without requests and seconds for about 10 s. Raises ConfigurationError for none."""
+        requests = self.requests if self.requests or self.seconds else max(1, math.ceil(10 * rate))
+        return arrivals(rate, requests, self.seconds, seed)
+
 
 async def warm_up(asker: Asker, work: Work, at_once: int = 0) -> list[Sample]:
     """One request, then `at_once` together, none of them counted. Raises ConfigurationError where nothing is answered."""
@@ -71,8 +76,7 @@ async def closed_level(asker: Asker, work: Work, clients: int, pid: int | None) 
 
 async def open_level(asker: Asker, work: Work, rate: float, seed: int, pid: int | None) -> Level:
     """Arrivals at `rate` a second, whether or not earlier ones have been answered."""
-    requests = work.requests if work.requests or work.seconds else max(1, math.ceil(10 * rate))
-    moments = arrivals(rate, requests, work.seconds, seed)
+    moments = work.schedule(rate, seed)
     asker.load(work.lengths, work.sampling)
     await asker.prepare(len(moments))
     say(f"每秒 {rate:g} 个（泊松）：{len(moments)} 个请求……")

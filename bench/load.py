@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from bench.samples import Sample
+from bench.words import refused
 
 Ask = Callable[[], Awaitable[Sample]]
 """Ask the next prompt and measure; raises nothing but CancelledError."""
@@ -38,7 +39,10 @@ def _until(deadline: float) -> Iterator[None]:
 
 
 def arrivals(rate: float, requests: int | None, seconds: float | None, seed: int) -> list[float]:
-    """Seconds after the start at which requests arrive: a Poisson process of `rate` a second, the same for the same seed."""
+    """Seconds after the start at which requests arrive: a Poisson process of `rate` a second, the same for the same seed.
+
+    Raises ConfigurationError where none arrives within `seconds`.
+    """
     chance, now = random.Random(seed), 0.0
     moments: list[float] = []
     while requests is None or len(moments) < requests:
@@ -46,6 +50,11 @@ def arrivals(rate: float, requests: int | None, seconds: float | None, seed: int
         if seconds is not None and now > seconds:
             break
         moments.append(now)
+    if not moments:
+        raise refused(
+            f"每秒 {rate:g} 个，{seconds:g} 秒里没有一个请求到达：请加大 --rate 或 --seconds。",
+            f"At {rate:g} a second no request arrives within {seconds:g} s: raise --rate or --seconds.",
+        )
     return moments
 
 

@@ -66,7 +66,7 @@ def _latency_a(found: Findings) -> Rows:
     at_16, at_8 = found.levels["16"], found.levels["8"]
     rate = f"{at_8.requests_per_s:.2f}{shortened(found, '8')}"
     ours = [_ms(at_16.first_s, "mean"), _ms(at_16.first_s, "p99"), rate]
-    return [*rows, ["本机", *ours, str(found.concurrent), f"{found.load_s:.1f}"]]
+    return [*rows, ["本机", *ours, _profiles_limit(found), f"{found.load_s:.1f}"]]
 
 
 def _resources_b(found: Findings) -> Rows:
@@ -101,9 +101,14 @@ def _others_b(found: Findings) -> Rows:
             _ms(found.levels["10"].first_s, "mean"),
         ],
         ["15 个请求时的首字 ms（均值，256 入）", str(theirs["ttft_ms_at_15"]), _ms(found.levels["15"].first_s, "mean")],
-        ["推荐并发", str(theirs["recommended_concurrency"]), f"{found.concurrent}（显卡配置的上限）"],
+        ["推荐并发", str(theirs["recommended_concurrency"]), _profiles_limit(found)],
         ["极限并发", str(theirs["limit_concurrency"]), "没有测：由 KV 缓存决定，见 python -m engine.plan"],
     ]
+
+
+def _profiles_limit(found: Findings) -> str:
+    """Not measured: what the profile lets through."""
+    return f"{found.concurrent}（显卡配置的上限）"
 
 
 def _ms(spread: Spread | None, which: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from engine.history import SPAN_S, History, percentile
+from engine.history import SPAN_S, History, percentiles
 from engine.words import Words
 
 KV_FULL, KV_EASED = 0.95, 0.90
@@ -12,7 +12,8 @@ RECENT_S = 120.0
 RECENT_ANSWERS, EARLIER_ANSWERS = 5, 10
 SLOW_FACTOR, SLOW_FROM_S = 2.0, 0.1
 """A first token after twice the time, and one that a person would notice."""
-ERROR_SHARE, ERRORS_FROM, QUESTIONS_FROM = 0.01, 2, 20
+ERROR_SHARE, ERRORS_FROM = 0.01, 2
+"""A single failure is an accident; a second among a few questions is not."""
 
 
 class Alarm(StrEnum):
@@ -47,7 +48,7 @@ def _slow(history: History) -> Words | None:
     recent, earlier = history.first_tokens(RECENT_S), history.first_tokens(SPAN_S, RECENT_S)
     if len(recent) < RECENT_ANSWERS or len(earlier) < EARLIER_ANSWERS:
         return None
-    now, usual = percentile(recent, 0.95) or 0.0, percentile(earlier, 0.95) or 0.0
+    now, usual = (percentiles(values, 0.95)[0] or 0.0 for values in (recent, earlier))
     if now < SLOW_FROM_S or now < SLOW_FACTOR * usual:
         return None
     return Words(
@@ -58,7 +59,7 @@ def _slow(history: History) -> Words | None:
 
 def _errors(outcomes: list[str]) -> Words | None:
     failed = outcomes.count("failed")
-    if len(outcomes) < QUESTIONS_FROM or failed < ERRORS_FROM or failed <= ERROR_SHARE * len(outcomes):
+    if failed < ERRORS_FROM or failed <= ERROR_SHARE * len(outcomes):
         return None
     return Words(
         f"出错偏多：最近 15 分钟 {len(outcomes)} 个问题中有 {failed} 个失败（{failed / len(outcomes):.1%}）。",

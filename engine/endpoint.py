@@ -53,6 +53,16 @@ def is_local(host: str) -> bool:
     return address.is_loopback or address.is_private or address.is_link_local
 
 
+def is_this_machine(base: str) -> bool:
+    """Whether the server at `base` runs on this machine, as 0.0.0.0 does for a client too. Raises ConfigurationError where `base` is no address."""
+    host = httpx2.URL(checked_address(base.strip())[0]).host
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
 class Endpoint:
     """One server at `base_url` (which ends in /v1); vLLM's own paths lie at the root above it."""
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base import Engine, OnLoading
+from engine.endpoint import is_this_machine
 from engine.hardware import detect_card
 from engine.host import Plan, Planner
+from engine.machine_use import Where
 from engine.preflight import refuse_what_never_fits
 from engine.profiles import Choice, choose
 from engine.settings import Settings
@@ -41,6 +43,7 @@ def planner(settings: Settings) -> Planner:
             concurrent=settings.engine_max_concurrent or SERVER_CONCURRENT,
             queued=SERVER_QUEUED if settings.engine_max_queued is None else settings.engine_max_queued,
             restarts=None,
+            where=_where(settings),
         )
 
     return plan_for
@@ -65,6 +68,13 @@ def in_process(settings: Settings, choice: Choice, find: Callable[[OnLoading], M
         queued=profile.max_queued,
         restarts=IN_PROCESS_RESTARTS,
     )
+
+
+def _where(settings: Settings) -> Where:
+    """Raises ConfigurationError where the server's address is none."""
+    if settings.backend != "server" or settings.engine_base_url is None:
+        return Where.INSIDE
+    return Where.BESIDE if is_this_machine(settings.engine_base_url) else Where.ELSEWHERE
 
 
 def _server(settings: Settings) -> Engine:

@@ -1,10 +1,9 @@
 """The card's memory and work, asked of the driver again and again: NVML is opened once."""
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
-from engine import hardware
+from engine.hardware import first_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,7 @@ class Gpu:
             return
         try:
             pynvml.nvmlInit()
-            device = hardware._visible(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
-            self._handle = None if device is None else hardware._first_part(pynvml, device)
+            self._handle = first_visible(pynvml)
         except pynvml.NVMLError:  # no driver, or no such card
             return
         self._nvml = pynvml

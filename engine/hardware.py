@@ -1,9 +1,12 @@
 """The machine's NVIDIA card, asked of the driver; no CUDA context is made."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+
+from engine.driver import rank
 
 MIB = 1024 * 1024
 RESERVED_MIB = 600
@@ -32,30 +35,53 @@ class Card:
 
 
 def detect_card() -> Card | None:
-    """The first card that CUDA_VISIBLE_DEVICES lets through; None without a card or a driver."""
+    """The card that the engine runs on; None without one or without a driver."""
+    with _driver() as nvml:
+        part = None if nvml is None else first_visible(nvml)
+        return None if part is None else _read(nvml, part)
+    return None
+
+
+def card_to_choose() -> int | None:
+    """The number, by PCI bus, of the card to run on, where there are several and the user has chosen none."""
+    with _driver() as nvml:
+        if nvml is None or "CUDA_VISIBLE_DEVICES" in os.environ or nvml.nvmlDeviceGetCount() < 2:
+            return None
+        return _best(nvml)
+    return None
+
+
+def first_visible(nvml: Any) -> Any:
+    """NVML's handle of the card, or part of one, that the engine runs on; None where there is none.
+
+    `nvml` is the pynvml module, initialised. It is the first that CUDA_VISIBLE_DEVICES lets through; of several that it
+    does not choose among, the best. Raises NVMLError for one that is not there.
+    """
+    device = _visible(nvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return None if device is None else _first_part(nvml, device)
+
+
+@contextmanager
+def _driver() -> Iterator[Any]:
+    """pynvml, which has no types, with the driver at hand; None without. What the driver refuses ends the block."""
     try:
         import pynvml
     except ImportError:  # an installation without the GPU requirements
-        return None
+        yield None
+        return
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:  # no driver
-        return None
-    try:
-        return _read(pynvml)
-    except pynvml.NVMLError:  # a driver, and no (such) card
-        return None
-    finally:
-        with suppress(pynvml.NVMLError):
+        yield None
+        return
+    with suppress(pynvml.NVMLError):
+        try:
+            yield pynvml
+        finally:
             pynvml.nvmlShutdown()
 
 
-def _read(nvml: Any) -> Card | None:
-    """The card's values from NVML; `nvml` is the pynvml module, which has no types."""
-    device = _visible(nvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    if device is None:
-        return None
-    part = _first_part(nvml, device)
+def _read(nvml: Any, part: Any) -> Card:
     memory = nvml.nvmlDeviceGetMemoryInfo(part)
     return Card(
         name=_text(nvml.nvmlDeviceGetName(part)),
@@ -71,9 +97,11 @@ def _visible(nvml: Any, setting: str | None) -> Any:
     """The device that CUDA would number 0; None where the setting hides all.
 
     CUDA takes indices, UUIDs or beginnings of them (GPU-8932f9…), and names of MIG parts; the first that is not one
-    hides itself and what follows.
+    hides itself and what follows. Indices are NVML's where CUDA_DEVICE_ORDER=PCI_BUS_ID, which engine.launch sets.
     """
-    first = "0" if setting is None else setting.split(",")[0].strip()
+    if setting is None:
+        return nvml.nvmlDeviceGetHandleByIndex(_best(nvml))
+    first = setting.split(",")[0].strip()
     if first.isdecimal():
         return nvml.nvmlDeviceGetHandleByIndex(int(first))
     if first.startswith("MIG-"):
@@ -85,6 +113,19 @@ def _visible(nvml: Any, setting: str | None) -> Any:
         if _text(nvml.nvmlDeviceGetUUID(device)).startswith(first):
             return device
     return None
+
+
+def _best(nvml: Any) -> int:
+    """The number of the card to run on, by the rule that `make install` goes by."""
+
+    def ranked(index: int) -> tuple[int, int, tuple[int, int]]:
+        try:
+            device = nvml.nvmlDeviceGetHandleByIndex(index)
+            return rank(_capability(nvml, device), nvml.nvmlDeviceGetMemoryInfo(device).total // MIB)
+        except nvml.NVMLError:  # one that has fallen off the bus
+            return rank(None, 0)
+
+    return max(range(nvml.nvmlDeviceGetCount()), key=ranked, default=0)
 
 
 def _first_part(nvml: Any, device: Any) -> Any:

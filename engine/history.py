@@ -11,7 +11,7 @@ SPAN_S = 900.0
 STEP_S = 5.0
 MOST_ANSWERS = 10_000
 """First-token times and outcomes that are kept; beyond, the span gets shorter and not the memory larger."""
-UNCOUNTED = ("superseded", "refused")
+UNCOUNTED = ("superseded", "refused", "share", "too_long")
 """Outcomes that say nothing about the engine."""
 
 
@@ -90,7 +90,7 @@ class History:
         return [outcome for outcome in self._recent() if outcome not in UNCOUNTED]
 
     def refused(self) -> int:
-        """Questions refused in the last SPAN_S."""
+        """Questions refused in the last SPAN_S because the queue was full."""
         return sum(outcome == "refused" for outcome in self._recent())
 
     def _recent(self) -> Iterable[str]:
@@ -105,9 +105,7 @@ def _rate(before: tuple[float, int] | None, now: tuple[float, int]) -> float | N
     return (now[1] - before[1]) / (now[0] - before[0])
 
 
-def percentile(values: list[float], share: float) -> float | None:
-    """The smallest value that `share` of them do not exceed; None of none."""
-    if not values:
-        return None
+def percentiles(values: Iterable[float], *shares: float) -> list[float | None]:
+    """For each of `shares`, the smallest value that so many do not exceed; None of no values."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return [ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None for share in shares]

@@ -5,34 +5,30 @@ import contextlib
 import logging
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine import vitals
 from engine.alarms import Alarm, alarms
-from engine.base import Engine, EngineHealth, EngineInfo, EngineState, Loading, OnLoading
+from engine.base import Engine, EngineHealth, EngineState, Loading, OnLoading
+from engine.deaths import Deaths
 from engine.errors import EngineDead, ZhidaError
+from engine.exchange import Exchange
+from engine.file_names import file_names
+from engine.host_words import AGAIN, BEGIN, INTERNAL, RECONNECTING, STOPPED, ready
 from engine.limits import Limiter
-from engine.machine_use import Machine, MachineUse
+from engine.machine_use import Machine, MachineUse, Where
 from engine.metrics import Metrics
 from engine.profiles import Choice
 from engine.words import Words
 
 log = logging.getLogger(__name__)
 
-RESTART_SPAN_S = 600.0
 WATCH_S = 2.0
 DRAIN_S = 20.0
 STOP_S = 15.0
-
-BEGIN = Loading(Words("模型加载中", "Loading the model"))
-AGAIN = Loading(Words("引擎意外停止，正在重新启动", "The engine died, starting it again"))
-RECONNECTING = Loading(
-    Words("与模型服务的连接中断，正在重新连接", "The connection to the model server was lost, reconnecting")
-)
-RESTARTING = Words("正在重新启动引擎", "Restarting the engine")
-STOPPED = Words("引擎已停止。", "The engine has stopped.")
+FRESH_S = 1.0
+"""Many panels share one look at the vitals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +41,7 @@ class Plan:
     queued: int
     restarts: int | None
     """How many deaths within ten minutes are followed by a restart; None: always (a server started elsewhere)."""
+    where: Where = Where.INSIDE
 
 
 Planner = Callable[[str], Plan]
@@ -58,6 +55,7 @@ class EngineHost:
         self._plan_for, self.wanted, self._console = plan_for, profile, on_loading
         self.metrics = Metrics()
         self.limiter = Limiter(1, 0)
+        self.limiter.close()
         self.metrics.watch(lambda: self.limiter.running, lambda: self.limiter.waiting)
         self.plan: Plan | None = None
         self.state = EngineState.LOADING
@@ -66,34 +64,50 @@ class EngineHost:
         self.since = self._ready_at = time.monotonic()
         self.health: EngineHealth | None = None
         self.alarms: dict[Alarm, Words] = {}
+        self._vitals: vitals.Vitals | None = None
         self._machine = Machine()
         self._engine: Engine | None = None
         self._changed = asyncio.Event()
         self._trouble = asyncio.Event()
-        self._switch: asyncio.Lock = asyncio.Lock()
-        self._deaths: deque[float] = deque()
+        self._planned = asyncio.Event()
+        self._is_draining = False
+        self._exchange = Exchange(self)
+        self._deaths = Deaths()
         self._task: asyncio.Task[None] | None = None
+        self._came_up: asyncio.Future[bool] | None = None
 
     @property
     def engine(self) -> Engine | None:
         """The engine, while it is ready."""
         return self._engine if self.state is EngineState.READY else None
 
+    @property
+    def serving(self) -> Engine | None:
+        """The engine for those who hold a slot: while it is ready, and while it is being drained."""
+        return self._engine if self._is_draining else self.engine
+
     def vitals(self) -> vitals.Vitals:
-        """Everything known of the engine now."""
-        is_ready = self.state is EngineState.READY
-        uptime = time.monotonic() - self._ready_at if is_ready else None
-        return vitals.gather(uptime, self.health, self.limiter, self.metrics.history, self.alarms)
+        """Everything known of the engine now, at most FRESH_S old."""
+        history = self.metrics.history
+        if self._vitals is None or history.now - self._vitals.at > FRESH_S:
+            uptime = time.monotonic() - self._ready_at if self.engine else None
+            self._vitals = vitals.gather(uptime, self.health, self.limiter, history, self.alarms)
+        return self._vitals
 
     async def machine_use(self) -> MachineUse:
-        """What the machine gives; a card that the engine does not run on is none of its own."""
+        """What this machine gives the engine."""
         use = await asyncio.to_thread(self._machine.read)
         choice = self.plan.choice if self.plan else None
-        return use if choice and choice.profile.on_gpu else replace(use, gpu=None)
+        return use.of(self.plan.where if self.plan else Where.INSIDE, bool(choice and choice.profile.on_gpu))
 
-    def launch(self) -> None:
-        """Begin loading in the background."""
-        self._task = asyncio.create_task(self._live(self.wanted), name="engine-host")
+    def launch(self, has_fallback: bool = False) -> None:
+        """Begin loading in the background; `has_fallback`: not coming up is not the end."""
+        self._came_up = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._live(self.wanted, self._came_up, has_fallback), name="engine-host")
+
+    async def planned(self) -> None:
+        """Wait until the limits are known, which the first plan says."""
+        await self._planned.wait()
 
     async def changed(self, timeout_s: float) -> None:
         """Wait for the next change of state or loading step, at most `timeout_s`."""
@@ -110,89 +124,87 @@ class EngineHost:
 
     async def stop(self) -> None:
         """Let the engine go, whatever it is doing."""
-        if self._task:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=STOP_S)
-        if self._engine:
-            await self._engine.stop()
+        self._exchange.cancel()
+        await self._end_watch()
+        await self._bury()
 
-    def reason_for(self, profile: str) -> Words:
+    async def reason_for(self, profile: str) -> Words:
         """Why `profile` can run here. Raises ConfigurationError where it cannot."""
-        choice = self._plan_for(profile).choice
+        choice = (await asyncio.to_thread(self._plan_for, profile)).choice
         return choice.reason if choice else Words("", "")
 
     async def switch(self, profile: str) -> Words:
         """Exchange the engine for one of another profile; says how it went.
 
         Running answers get DRAIN_S seconds to finish. If the new engine cannot start, the old profile comes back.
-        Raises ConfigurationError, before anything is touched, for a profile that this machine cannot run.
+        Asked for again meanwhile, it is the same switch. Raises ConfigurationError, before anything is touched, for a
+        profile that this machine cannot run, and EngineBusy while something else is under way.
         """
-        async with self._switch:
-            before = self.wanted
-            if profile == before and self.state is EngineState.READY:
-                return Words(f"已在使用 {profile}。", f"{profile} is in use already.")
-            self._plan_for(profile)
-            await self._retire(Words(f"正在切换到显卡配置 {profile}", f"Switching to profile {profile}"))
-            if await self._begin(profile):
-                return Words(f"已切换到 {profile}。", f"Switched to {profile}.")
-            why = self.reason or STOPPED
-            await self._retire(Words(f"正在恢复显卡配置 {before}", f"Going back to profile {before}"))
-            if not await self._begin(before):
-                return Words(
-                    f"{profile} 启动失败，恢复 {before} 也没有成功，引擎已停止。原因：{why.zh}",
-                    f"{profile} could not start, nor could {before} again; the engine has stopped. Reason: {why.en}",
-                )
-            return Words(
-                f"{profile} 启动失败，已恢复 {before}。原因：{why.zh}",
-                f"{profile} could not start; back on {before}. Reason: {why.en}",
-            )
+        return await self._exchange.switch(profile)
 
     async def restart(self) -> Words:
-        """Let the engine go, once running answers have had DRAIN_S seconds, and load it again; says how it went."""
-        async with self._switch:
-            await self._retire(RESTARTING)
-            if await self._begin(self.wanted):
-                return Words("引擎已重新启动。", "The engine has been restarted.")
-            why = self.reason or STOPPED
-            return Words(f"引擎没有启动起来。原因：{why.zh}", f"The engine did not come up. Reason: {why.en}")
+        """Let the engine go, once running answers have had DRAIN_S seconds, and load it again; says how it went.
 
-    async def _begin(self, profile: str) -> bool:
-        """Launch a life with `profile`; True once it is ready, False once it is dead."""
+        Asked for again meanwhile, it is the same restart. Raises EngineBusy during a switch.
+        """
+        return await self._exchange.restart()
+
+    async def begin(self, profile: str, has_fallback: bool = False) -> bool:
+        """Launch a life with `profile`; True once it is ready, False once it cannot be."""
         self.wanted = profile
-        self.launch()
-        while self.state is EngineState.LOADING:
-            await self.changed(WATCH_S)
-        return self.state is EngineState.READY
+        self.launch(has_fallback)
+        assert self._came_up
+        return await self._came_up
 
-    async def _retire(self, step: Words) -> None:
-        """End the present life: no new answers, running ones drained, the engine let go."""
-        self.loading = Loading(step)
+    async def retire(self, step: Words) -> None:
+        """End the present life: no new answers, running ones drained, the engine let go. Whoever waits goes on waiting."""
+        self.loading, self._is_draining = Loading(step), True
         self._set(EngineState.LOADING, None)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_S):
-                await self.limiter.idle()
-        await self.stop()
-        self._engine = None
+        try:
+            await self._end_watch()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_S):
+                    await self.limiter.idle()
+        finally:
+            self._is_draining = False
+        await self._bury()
         self._deaths.clear()
 
-    async def _live(self, profile: str) -> None:
+    async def _end_watch(self) -> None:
+        if self._task and self._came_up:
+            self._came_up.cancel()
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=STOP_S)
+
+    async def _live(self, profile: str, came_up: "asyncio.Future[bool]", has_fallback: bool) -> None:
         """Load, watch, and load again after a death, until told to stop or the deaths are too many."""
         try:
-            self.plan = plan = self._plan_for(profile)
+            self.plan = plan = await asyncio.to_thread(self._plan_for, profile)
             self.limiter.resize(plan.concurrent, plan.queued)
+            self._planned.set()
             if plan.choice:
                 self._console(Loading(plan.choice.reason))
             while True:
                 await self._load(plan)
+                if not came_up.done():
+                    came_up.set_result(True)
                 await self._until_dead()
                 await self._bury()
                 self._allow_restart(plan)
         except ZhidaError as error:
-            self._set(EngineState.DEAD, error.words)
             print(f"引擎未能启动：{error.words.zh}", file=sys.stderr, flush=True)
+            self._give_up(error.words, came_up, has_fallback)
         except Exception:  # the page must say that the engine is gone even where the cause is a fault of ours
             log.exception("the engine's keeper failed")
-            self._set(EngineState.DEAD, Words("引擎已停止：内部错误，详见控制台。", "Internal error, see the console."))
+            self._give_up(INTERNAL, came_up, has_fallback)
+
+    def _give_up(self, why: Words, came_up: "asyncio.Future[bool]", has_fallback: bool) -> None:
+        """A life is over. Questions wait on for another profile that is tried instead of one that never came up."""
+        is_last = came_up.done() or not has_fallback
+        self._set(EngineState.DEAD if is_last else EngineState.LOADING, why)
+        self._planned.set()
+        if not came_up.done():
+            came_up.set_result(False)
 
     async def _load(self, plan: Plan) -> None:
         """Build and start; a death while starting counts as a death."""
@@ -210,7 +222,7 @@ class EngineHost:
                 self._trouble.clear()
                 self._ready_at = time.monotonic()
                 self._set(EngineState.READY, None)
-                self._console(Loading(_ready(self._engine.info, time.monotonic() - self.since)))
+                self._console(Loading(ready(self._engine.info, time.monotonic() - self.since)))
                 return
 
     async def _until_dead(self) -> None:
@@ -222,14 +234,15 @@ class EngineHost:
                 self.loading = self._after_death()
                 self._set(EngineState.LOADING, health.reason or STOPPED)
                 return
-            self._look(health)
+            if self.state is EngineState.READY:  # nobody has met its death meanwhile
+                self._look(health)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WATCH_S):
                     await self._trouble.wait()
 
     def _look(self, health: EngineHealth) -> None:
         """Keep what is seen of a ready engine, and say once on the console what is wrong with it."""
-        self.health = health
+        self.health, self._vitals = health, None
         self.metrics.history.look(health, self.limiter.running, self.limiter.waiting)
         before, self.alarms = self.alarms, alarms(health.kv_use, self.metrics.history, self.alarms)
         for alarm in self.alarms.keys() - before.keys():
@@ -242,19 +255,7 @@ class EngineHost:
 
     def _allow_restart(self, plan: Plan) -> None:
         """Record a death; raises EngineDead when there were too many."""
-        now = time.monotonic()
-        self._deaths.append(now)
-        while self._deaths and now - self._deaths[0] > RESTART_SPAN_S:
-            self._deaths.popleft()
-        if plan.restarts is not None and len(self._deaths) > plan.restarts:
-            why = self.reason or STOPPED
-            raise EngineDead(
-                Words(
-                    f"引擎已停止：十分钟内重启了 {plan.restarts} 次仍然退出。请运行 python -m engine.doctor 检查，再重新 make run。最后的原因：{why.zh}",
-                    f"The engine has stopped: it died again after {plan.restarts} restarts in ten minutes. "
-                    f"Run python -m engine.doctor, then make run again. Last reason: {why.en}",
-                )
-            )
+        self._deaths.record(plan.restarts, self.reason or STOPPED)
         self._console(self.loading)
 
     def _after_death(self) -> Loading:
@@ -276,22 +277,19 @@ class EngineHost:
         self._announce()
 
     def _set(self, state: EngineState, reason: Words | None) -> None:
-        self.state, self.reason = state, reason
+        if state is EngineState.LOADING and self.state is not state:
+            self.since = time.monotonic()
+        self.state, self.reason = state, reason and file_names(reason)
         self.metrics.state(state)
-        if state is not EngineState.READY:
-            self.health = None
-            self.alarms.pop(Alarm.KV_CACHE, None)
+        self._vitals = None
+        if state is EngineState.READY:
+            self.limiter.open()
+        else:
+            self.health, self.alarms = None, {}
             self.metrics.history.blind()
+            self.limiter.close(self.reason or STOPPED if state is EngineState.DEAD else None)
         self._announce()
 
     def _announce(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-def _ready(info: EngineInfo, seconds: float) -> Words:
-    """What the console says when questions are answered."""
-    return Words(
-        f"就绪：{info.model}，上下文 {info.window} 词元，用时 {seconds:.0f} 秒",
-        f"Ready: {info.model}, a window of {info.window} tokens, after {seconds:.0f} s",
-    )

@@ -5,7 +5,7 @@ import logging
 import multiprocessing
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from engine.errors import (
     EngineBusy,
     EngineDead,
     PromptTooLong,
+    RequestError,
     RequestRejected,
     StreamBroken,
     ZhidaError,
@@ -54,6 +55,7 @@ BUILDING = Loading(Words("载入权重与编译", "Loading the weights and compi
 WARMING = Loading(Words("预热", "Warming up"))
 DIED = Words("引擎已停止，需要重新启动。", "The engine has died and must be started again.")
 STOPPED = Words("引擎已停止。", "The engine has been stopped.")
+COLD = Words("引擎没有通过预热。", "The engine did not answer its warm-up.")
 BROKEN = Words("回答中断了，请重试。", "The answer broke off; please try again.")
 BUSY = Words("引擎正忙，请稍后再试。", "The engine is busy; please try again later.")
 REJECTED = Words("引擎拒绝了这个问题，请换个说法再试。", "The engine refused this question; please rephrase it.")
@@ -86,6 +88,18 @@ def _translated() -> Iterator[None]:
         raise
     except Exception as error:  # vLLM re-raises whatever its tokenizer and template code meet
         raise translate(error) from error
+
+
+@contextmanager
+def _exported(environment: Mapping[str, str]) -> Iterator[None]:
+    """The variables that the user has not set are there while the engine is made, and not for the next profile's."""
+    ours = {name: value for name, value in environment.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 @contextmanager
@@ -140,9 +154,12 @@ class InProcessEngine:
             async for _ in self.stream(WARM_UP, Sampling(max_tokens=WARM_UP_TOKENS), name):
                 pass
 
-        await answer("warm-up")
-        if self._profile.on_gpu:
-            await asyncio.gather(*(answer(f"warm-up-{number}") for number in range(self._profile.max_concurrent)))
+        try:
+            await answer("warm-up")
+            if self._profile.on_gpu:
+                await asyncio.gather(*(answer(f"warm-up-{number}") for number in range(self._profile.max_concurrent)))
+        except RequestError as error:
+            raise EngineDead(COLD) from error
 
     async def _fail(self, error: BaseException) -> None:
         """Let go of a start that failed, and keep why."""
@@ -151,23 +168,26 @@ class InProcessEngine:
 
     async def _load(self, on_loading: OnLoading) -> None:
         """Import vLLM and build the engine, both in a thread; write EngineCore down as soon as it is there."""
-        for name, value in vllm_environment(self._profile, is_local=True).items():
-            os.environ.setdefault(name, value)
-        log = await asyncio.to_thread(child.log_errors, self._records)
-        loop = asyncio.get_running_loop()
-        try:
-            on_loading(IMPORTING)
-            self._building = loop.run_in_executor(None, _import)
-            await asyncio.shield(self._building)
-            on_loading(BUILDING)
-            with child.bare_main():
-                self._building = loop.run_in_executor(None, self._build)
-                while not (await asyncio.wait([self._building], timeout=POLL_S))[0]:
-                    await asyncio.to_thread(self._record)
-                self._engine = self._building.result()
-        except Exception as error:  # vLLM, torch and transformers raise anything here
-            raise await asyncio.to_thread(self._loading_error, error, log) from error
+        environment = await asyncio.to_thread(vllm_environment, self._profile, is_local=True)
+        with _exported(environment):
+            log = await asyncio.to_thread(child.log_errors, self._records)
+            try:
+                await self._import_and_build(on_loading)
+            except Exception as error:  # vLLM, torch and transformers raise anything here
+                raise await asyncio.to_thread(self._loading_error, error, log) from error
         await asyncio.to_thread(self._record)
+
+    async def _import_and_build(self, on_loading: OnLoading) -> None:
+        loop = asyncio.get_running_loop()
+        on_loading(IMPORTING)
+        self._building = loop.run_in_executor(None, _import)
+        await asyncio.shield(self._building)
+        on_loading(BUILDING)
+        with child.bare_main():
+            self._building = loop.run_in_executor(None, self._build)
+            while not (await asyncio.wait([self._building], timeout=POLL_S))[0]:
+                await asyncio.to_thread(self._record)
+            self._engine = self._building.result()
 
     def _loading_error(self, error: Exception, log: Path | None) -> ZhidaError:
         """Why loading failed; a child that was killed from outside may well start the next time."""

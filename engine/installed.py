@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import driver
+from engine.words import Words
 
 ROOT = Path(__file__).resolve().parents[1]
 APP, SERVER_FOLDER = ROOT / ".venv", ROOT / ".venv-server"
@@ -31,6 +32,22 @@ NAMES = {
     REMOTE: "远端引擎版",
     SERVER: "V100 的模型服务",
 }
+
+
+NEWER = Words(
+    "显卡驱动已能运行 CUDA 13 版（vLLM 0.29）。现在的环境照常可用；要换：make install KIND=auto（重装，约下载 5 GB）。",
+    "The driver now runs the CUDA 13 build (vLLM 0.29). To change over: make install KIND=auto (about 5 GB anew).",
+)
+KEPT = Words(
+    "已安装的显卡版保留不动；确实要改用 CPU：make install KIND=cpu。",
+    "What is installed stays; to change to the CPU: make install KIND=cpu.",
+)
+UNCLEAR = Words(
+    "请先修好显卡驱动（常见的是升级后没有重启）；或指明装哪一种：make install KIND=cpu 只用 CPU，KIND=gpu（驱动 580 或更新）、"
+    "KIND=cuda12（525 或更新）、KIND=v100 用显卡。",
+    "See to the driver (often: not rebooted after an upgrade); or say what to install: make install KIND=cpu, KIND=gpu "
+    "(driver 580 or newer), KIND=cuda12 (525 or newer), KIND=v100.",
+)
 
 
 def digest(lock: str) -> str:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from engine.hardware import card_to_choose
 from engine.profiles import Profile
 
 FEW_CORES = 4
@@ -35,6 +36,8 @@ def vllm_environment(profile: Profile, is_local: bool) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "VLLM_LOGGING_LEVEL": "WARNING",
     }
+    if profile.on_gpu:
+        environment |= _card()
     if is_local:
         environment["HF_HUB_OFFLINE"] = "1"
     if profile.kv_cache_gib is not None:
@@ -43,3 +46,15 @@ def vllm_environment(profile: Profile, is_local: bool) -> dict[str, str]:
         if len(cores) <= FEW_CORES:
             environment["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     return environment
+
+
+def _card() -> dict[str, str]:
+    """Cards are numbered as the driver and nvidia-smi do, where CUDA would begin with the fastest; which of several.
+
+    By number, since vLLM 0.10 takes no UUIDs.
+    """
+    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    if os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID") != "PCI_BUS_ID":
+        return order  # the user's own order stays, and our number would be another card's
+    number = card_to_choose()
+    return order if number is None else order | {"CUDA_VISIBLE_DEVICES": str(number)}

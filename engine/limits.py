@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from engine.errors import EngineBusy
+from engine.errors import EngineBusy, EngineDead, ZhidaError
 from engine.words import Words
 
 TELL_S = 1.0
@@ -44,7 +44,8 @@ Ticket = asyncio.Future[None]
 
 
 class Limiter:
-    """`concurrent` slots and `queued` places to wait for one.
+    """`concurrent` slots and `queued` places to wait for one. While it is closed nobody is admitted, and those who would
+    have a slot wait too: one queue, in order of arrival, before and after.
 
     The estimate: each answer is taken to hold its slot for the mean time of the last RECENT ones, so the running ones
     end in the order in which they began, each followed by the next in the queue.
@@ -59,6 +60,8 @@ class Limiter:
         self._teller: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+        self._is_open = True
+        self._refusal: Words | None = None
 
     @property
     def running(self) -> int:
@@ -76,6 +79,22 @@ class Limiter:
         self._held.clear()
         self._admit()
 
+    def open(self) -> None:
+        """Admit. Whoever holds a slot already has waited in it: its time begins now."""
+        self._is_open, self._refusal = True, None
+        self._started = dict.fromkeys(self._started, self._clock())
+        self._admit()
+
+    def close(self, why: Words | None = None) -> None:
+        """Admit nobody until `open`. Those who come meanwhile queue behind those who wait; given a reason, all are sent
+        away with it."""
+        self._is_open, self._refusal = False, why
+        while why and self._queue:
+            ticket, _ = self._queue.popitem(last=False)
+            if not ticket.done():
+                ticket.set_exception(EngineDead(why))
+                ticket.exception()  # seen, even where its task is cancelled before it resumes
+
     async def idle(self) -> None:
         """Wait until no slot is in use."""
         await self._idle.wait()
@@ -83,18 +102,24 @@ class Limiter:
     @asynccontextmanager
     async def slot(self, on_place: OnPlace) -> AsyncIterator[None]:
         """Hold a slot; `on_place` hears the place in the queue at once and then every TELL_S. Raises EngineBusy at once
-        when the queue is full."""
+        when the queue is full, EngineDead after `close` with a reason. An answer that fails says nothing of how long one takes."""
         ticket = await self._enter(on_place)
-        began = self._clock()
+        has_failed = False
         try:
             yield
+        except ZhidaError:
+            has_failed = True
+            raise
         finally:
-            self._held.append(self._clock() - began)
+            if not has_failed:
+                self._held.append(self._clock() - self._started[ticket])
             self._leave(ticket)
 
     async def _enter(self, on_place: OnPlace) -> Ticket:
+        if self._refusal:
+            raise EngineDead(self._refusal)
         ticket: Ticket = asyncio.get_running_loop().create_future()
-        if self.running < self.concurrent and not self._queue:
+        if self._is_open and self.running < self.concurrent and not self._queue:
             self._start(ticket)
             return ticket
         self._refuse_beyond_the_queue()
@@ -112,7 +137,8 @@ class Limiter:
 
     def _refuse_beyond_the_queue(self) -> None:
         waiting = self.waiting
-        if waiting >= self.queued:
+        idle_slots = 0 if self._is_open else max(0, self.concurrent - self.running)
+        if waiting >= self.queued + idle_slots:
             raise EngineBusy(_full(self._place(waiting, list(self._started.values()))))
 
     def _place(self, in_front: int, started: Sequence[float]) -> Place:
@@ -121,7 +147,7 @@ class Limiter:
         The n-th departure is that of the n-th running answer, and beyond those that of whoever took the slot freed
         `concurrent` departures earlier. After a shrinking, the first departures admit nobody.
         """
-        if not self._held or not started:
+        if not self._is_open or not self._held or not started:
             return Place(in_front, None)
         hold = sum(self._held) / len(self._held)
         departure = in_front + max(0, len(started) - self.concurrent)
@@ -140,7 +166,7 @@ class Limiter:
         self._admit()
 
     def _admit(self) -> None:
-        while self._queue and self.running < self.concurrent:
+        while self._is_open and self._queue and self.running < self.concurrent:
             ticket, _ = self._queue.popitem(last=False)
             if not ticket.done():  # cancelled in this very step, its task not yet resumed
                 self._start(ticket)

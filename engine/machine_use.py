@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import psutil
@@ -14,6 +15,14 @@ FRESH_S = 1.5
 """Several panels and a scraper share one reading."""
 
 
+class Where(StrEnum):
+    """Where an engine runs: below this process, in another of this machine's, or on another machine."""
+
+    INSIDE = "inside"
+    BESIDE = "beside"
+    ELSEWHERE = "elsewhere"
+
+
 @dataclass(frozen=True, slots=True)
 class MachineUse:
     """The card (None without one), the app's and its engine's resident bytes, and their share of all cores, 0 to 1."""
@@ -21,6 +30,12 @@ class MachineUse:
     gpu: GpuUse | None
     resident: int | None = None
     cpu_use: float | None = None
+
+    def of(self, where: Where, on_gpu: bool) -> "MachineUse":
+        """What of it is an engine's that runs there. A server beside us may use the card; its memory is not in ours."""
+        has_card = on_gpu or where is Where.BESIDE
+        gpu = self.gpu if has_card else None
+        return MachineUse(gpu, self.resident, self.cpu_use) if where is Where.INSIDE else MachineUse(gpu)
 
 
 class Machine:

@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from engine.arguments import Parser
 from engine.config_values import Unforeseeable
 from engine.errors import ConfigurationError
 from engine.hardware import Card, detect_card
@@ -165,9 +166,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m engine.plan", description="每种显卡、这台机器能承载多少：不加载也不下载"
-    )
+    parser = Parser(prog="python -m engine.plan", description="每种显卡、这台机器能承载多少：不加载也不下载")
     parser.add_argument("--model", help="仓库名、本地文件夹或 demo（默认取 ENGINE_MODEL）")
     parser.add_argument("--profile", default="all", help="显卡配置的名字、auto（这台机器）或 all（默认）")
     parser.add_argument("--json", action="store_true", help="只输出一个 JSON 对象")
@@ -177,8 +176,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the forecasts; 1 where the chosen profile cannot run, or with one sentence where nothing can be told."""
-    arguments = _arguments(argv)
     try:
+        arguments = _arguments(argv)
         settings = Settings.load()
         found = survey(settings, arguments.model or settings.engine_model, arguments.profile, detect_card())
         if arguments.picture:

@@ -49,9 +49,9 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     title: str
     name_pattern: str | None = None
-    memory_gib: Told[Annotated[float, Field(ge=0)]]
+    memory_gib: Told[Annotated[float, Field(ge=0, le=1e6)]]  # neither infinite nor what overflows as bytes
     capability: Told[tuple[int, int]]
-    bandwidth_gb_s: Told[Annotated[float, Field(ge=0)]]
+    bandwidth_gb_s: Told[Annotated[float, Field(ge=0, le=1e6)]]  # neither infinite nor what overflows as bytes
     dtype: Told[Literal["bfloat16", "half", "float16", "float32"]]
     gpu_memory_utilization: Told[Annotated[float, Field(ge=0, le=0.99)]]
     max_concurrent: Told[Annotated[int, Field(ge=1)]]
@@ -133,9 +133,13 @@ def _told(value: Any) -> dict[str, Any]:
 
 def _check(path: Path, name: str, values: dict[str, Any]) -> Table:
     try:
-        return Table.model_validate(values)
+        table = Table.model_validate(values)
     except ValidationError as error:
         raise _explain(path, name, error) from error
+    for key, told in (("memory_gib", table.memory_gib), ("gpu_memory_utilization", table.gpu_memory_utilization)):
+        if table.capability.value > (0, 0) and not told.value:  # the CPU's alone may be 0
+            raise _fault(path, f"的 [{name}] 中 {key} 的值 0 不可用，显卡的应大于 0", f"has a {key} of 0 in [{name}]")
+    return table
 
 
 def _explain(path: Path, name: str, error: ValidationError) -> ConfigurationError:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.driver import OLDEST_CAPABILITY, TODAYS_CAPABILITY
+from engine.driver import BF16_CAPABILITY, OLDEST_CAPABILITY, TODAYS_CAPABILITY
 from engine.errors import ConfigurationError
 from engine.hardware import Card
 from engine.profile_tables import Source, Table, read_tables
@@ -16,7 +16,6 @@ CPU = "cpu"
 MIB_A_GIB = 1024
 MEMORY_SHARE = 0.9
 """A card shows a little less memory than its name says; below this share it is another card."""
-BF16_CAPABILITY = (8, 0)
 QUEUED_PER_CONCURRENT = 2
 
 
@@ -159,7 +158,7 @@ def _derive(name: str, memory_gib: float, capability: tuple[int, int], profiles:
     seen = Reason("驱动所报", "measured")
     scaled = Reason(f"由 {near.name} 的 {near.max_concurrent} 按显存比例推导，不超过它", "derived")
     profile = replace(
-        near, title=f"{name}（由 {near.name} 推导）", memory_gib=round(memory_gib, 1), capability=capability,
+        near, name=f"auto:{near.name}", title=f"{name}（由 {near.name} 推导）", memory_gib=round(memory_gib, 1), capability=capability,
         max_concurrent=concurrent, max_queued=QUEUED_PER_CONCURRENT * concurrent, published={},
         bandwidth_gb_s=0, name_pattern=None, derived_for=name,
         reasons={**near.reasons, "memory_gib": seen, "capability": seen, "max_concurrent": scaled,

@@ -11,14 +11,16 @@ GIB = 1024**3
 GPU_BLOCK, CPU_BLOCK, CPU_SLIDING_BLOCK = 16, 128, 32
 """Tokens in a block of the KV cache, vLLM's defaults; the last where no layer has full attention."""
 BATCHED_TOKENS = 2048
-"""Tokens of vLLM's largest step, its default in process (a server on a card of 70 GiB and more takes 8192)."""
+"""Tokens of vLLM's largest step, its default in process; a server on a card of 70 GiB and more takes 8192. Left to vLLM:
+a number that is given must not be below the answers at once, nor, without chunked prefill, below the window."""
 SAMPLER_COPIES = 3
 """Of the logits in float32 that sampling holds at once, beside the model's own."""
 RUNTIME_MIB, MEASURED_LAYERS = 128, 18
 """Graphs and library workspaces: what is left of an H200's measured 0.9 x memory - pool when weights and the trial
 run's peak are taken off (vLLM 0.25.1, 18 layers, graphs up to 256). Graphs grow with the layers: derived for others."""
-CONTEXT_MIB = 512
-"""What a CUDA context takes before vLLM looks how much is free; derived, somewhat more than is usual."""
+CONTEXT_MIB, CONTEXT_SHARE = 512, 0.03
+"""What a CUDA context takes before vLLM looks how much is free: at most so much, and on a small card, whose few
+processors need less, at most so large a part of it; derived."""
 GRAPHS_MIB, MEASURED_ANSWERS = 348, 256
 """What graphs take beyond vLLM's share: an H200's use with graphs less its use without (18 layers, 256 answers)."""
 LOGITS_COPIES = 10
@@ -52,15 +54,27 @@ class Room:
         return max(layer, sampler) + BATCHED_TOKENS * model.hidden * item + int(runtime * MIB)
 
     @property
+    def context(self) -> int:
+        """Bytes of the CUDA context."""
+        return int(min(CONTEXT_MIB * MIB, CONTEXT_SHARE * self.total))
+
+    @property
+    def share(self) -> int:
+        """Bytes that vLLM asks for, and refuses to start where they are not free (request_memory, v1/worker/utils.py)."""
+        return math.ceil(self.profile.gpu_memory_utilization * self.total)
+
+    @property
     def beyond(self) -> int:
         """What the engine takes over and above its share: context, graphs, and what a full batch's sampling leaves held.
 
-        Calibrated on one H200 (vLLM 0.25.1); derived for other cards, layers and batches.
+        Calibrated on one H200 (vLLM 0.25.1); derived for other cards, layers and batches. vLLM 0.29 takes an estimate of
+        the graphs out of its share (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS), so that this may be too much: good for
+        what is proposed and warned of, no ground to refuse.
         """
         answers, layers = self.profile.max_concurrent, len(self.footprint.windows)
         graphs = GRAPHS_MIB * (answers / MEASURED_ANSWERS) * (layers / MEASURED_LAYERS)
         captured = 0 if self.profile.enforce_eager else int(graphs * MIB)
-        return CONTEXT_MIB * MIB + captured + answers * self.footprint.vocabulary * 4 * LOGITS_COPIES
+        return self.context + captured + answers * self.footprint.vocabulary * 4 * LOGITS_COPIES
 
     def pool(self, utilization: float) -> int:
         """KV pool in bytes."""

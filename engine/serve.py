@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine import ports
+from engine.arguments import Parser
 from engine.driver import V100, VLLM
 from engine.errors import ConfigurationError, ZhidaError
 from engine.hardware import detect_card
@@ -65,7 +66,7 @@ def _unusable(host: str, port: int, error: OSError) -> ConfigurationError:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m engine.serve", description="启动本项目的 vLLM 服务。")
+    parser = Parser(prog="python -m engine.serve", description="启动本项目的 vLLM 服务。")
     parser.add_argument("--profile", help="显卡配置（默认取 ENGINE_PROFILE）")
     parser.add_argument("--host", default="127.0.0.1", help="监听地址（默认 127.0.0.1）")
     parser.add_argument("--port", type=int, default=PORT, help=f"端口（默认 {PORT}）")
@@ -75,9 +76,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Become the server, or print its command; 1 with one sentence where that is impossible."""
-    arguments = _arguments(argv)
     try:
-        _run(arguments)
+        _run(_arguments(argv))
     except ZhidaError as error:
         print(error.words.zh, error.words.en, sep="\n", file=sys.stderr)
         return 1

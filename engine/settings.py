@@ -3,9 +3,9 @@
 `.env.example` and the README's table are printed from this class: `python -m engine.settings example|table`.
 """
 
-import argparse
 import difflib
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from dotenv import dotenv_values
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from engine.arguments import Parser
 from engine.cache import existing
 from engine.errors import ConfigurationError
 from engine.profiles import Profile, Reason
@@ -66,7 +67,9 @@ class Settings(BaseSettings):
     engine_leave_grace_s: Annotated[float, Field(ge=0)] = Field(
         10, description="关闭页面后回答继续生成的秒数，之后释放引擎"
     )
-    engine_allow_switch: bool | None = Field(None, description="页面上可否切换显卡配置；默认仅当只监听本机时可以")
+    engine_allow_switch: bool | None = Field(
+        None, description="页面上可否切换显卡配置、重新启动引擎；默认仅当只监听本机、也不在反向代理之后时可以"
+    )
     engine_script: Path | None = Field(None, description="scripted 引擎播放的脚本（TOML）；默认内置示例")
     data_dir: Path = Field(Path(".data"), description="运行中写入的一切（默认在 app.py 旁）")
 
@@ -175,8 +178,10 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        prog="python -m engine.settings", description="打印 .env.example 或 README 的设置表"
-    )
+    parser = Parser(prog="python -m engine.settings", description="打印 .env.example 或 README 的设置表")
     parser.add_argument("what", choices=("example", "table"))
-    print({"example": example, "table": table}[parser.parse_args().what](), end="")
+    try:
+        what = parser.parse_args().what
+    except ConfigurationError as error:
+        sys.exit(f"{error.words.zh}\n{error.words.en}")
+    print({"example": example, "table": table}[what](), end="")

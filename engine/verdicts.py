@@ -3,14 +3,17 @@
 import math
 from collections.abc import Iterator
 
+from engine.driver import BF16_CAPABILITY
 from engine.footprint import Footprint
 from engine.hardware import Card
-from engine.profiles import BF16_CAPABILITY, Profile
+from engine.profiles import Profile
 from engine.room import GIB, Room
 from engine.words import Words
 
 COMFORTABLE_TOKENS_S = 20
 """An answer this fast is ahead of its reader."""
+IDLE_SHARE = 0.97
+"""From this share of free memory on there is hardly a program that could be closed."""
 
 
 def limit(footprint: Footprint, profile: Profile, window: int, chats: float) -> Words:
@@ -24,13 +27,23 @@ def limit(footprint: Footprint, profile: Profile, window: int, chats: float) -> 
     }  # fmt: skip
     if profile.bandwidth_gb_s:
         a_step = profile.bandwidth_gb_s * 1e9 / COMFORTABLE_TOKENS_S
-        swift = max(0, int((a_step - footprint.weight_bytes) / (window * footprint.kv_bytes_a_token)))
-        candidates.setdefault(
-            swift,
-            Words(f"显存带宽，{swift} 个满对话起每个慢于 {COMFORTABLE_TOKENS_S} 词元/秒",
-                  f"memory bandwidth, beyond {swift} full chats each below {COMFORTABLE_TOKENS_S} tokens/s"),
-        )  # fmt: skip
+        a_chat = footprint.kv_bytes * sum(min(window, sliding or window) for sliding in footprint.windows)
+        swift = max(0, int((a_step - footprint.weight_bytes) / a_chat))
+        candidates.setdefault(swift, _swift(swift))
     return candidates[min(candidates)]
+
+
+def _swift(chats: int) -> Words:
+    """The memory's speed as the limit: so many full chats are written at a reader's pace."""
+    if chats == 0:
+        return Words(
+            f"显存带宽，单个对话也慢于 {COMFORTABLE_TOKENS_S} 词元/秒",
+            f"memory bandwidth, a single chat is below {COMFORTABLE_TOKENS_S} tokens/s, too",
+        )
+    return Words(
+        f"显存带宽，{chats} 个满对话起每个慢于 {COMFORTABLE_TOKENS_S} 词元/秒",
+        f"memory bandwidth, beyond {chats} full chats each below {COMFORTABLE_TOKENS_S} tokens/s",
+    )
 
 
 def refusals(room: Room, pool: int, card: Card | None) -> Iterator[Words]:
@@ -52,7 +65,7 @@ def refusals(room: Room, pool: int, card: Card | None) -> Iterator[Words]:
         yield from _cpu_refusals(room, pool)
     elif room.a_chat(room.window) > pool:
         yield _too_small(room, pool)
-    elif profile.gpu_memory_utilization * room.total + room.beyond > room.available:
+    elif room.share + room.context > room.available:
         yield _taken(room)
 
 
@@ -77,20 +90,29 @@ def _too_small(room: Room, pool: int) -> Words:
 
 
 def _taken(room: Room) -> Words:
-    """Others hold the memory: free and needed, and the utilisation that would fit, if any would."""
-    free, needed = room.available / GIB, (room.profile.gpu_memory_utilization * room.total + room.beyond) / GIB
-    share = room.highest_utilization()
-    lowest = room.fitting_utilization()
-    fits = lowest is not None and share >= lowest
-    least = (room.footprint.weight_bytes + room.overhead + room.a_chat(room.window) + room.beyond) / GIB
-    zh = f"或设 ENGINE_GPU_UTILIZATION={share:.2f}" if fits else f"至少腾出 {max(0.1, least - free):.1f} GiB"
-    en = f"or set ENGINE_GPU_UTILIZATION={share:.2f}" if fits else f"at least {max(0.1, least - free):.1f} GiB more"
+    """Not enough is free: free and needed, who has it, and the utilisation that would fit, if any would."""
+    free, needed = room.available / GIB, (room.share + room.context) / GIB
+    zh, en = _remedy(room)
     return Words(
         f"显存空闲 {free:.1f} GiB，配置 {room.profile.name} 需要 {needed:.1f} GiB（占用比例 "
-        f"{room.profile.gpu_memory_utilization:.2f}）：请用 nvidia-smi 找出并关闭占用显存的程序，{zh}。",
+        f"{room.profile.gpu_memory_utilization:.2f}）：{zh}。",
         f"{free:.1f} GiB of GPU memory is free and profile {room.profile.name} takes {needed:.1f} "
-        f"(utilisation {room.profile.gpu_memory_utilization:.2f}): close what nvidia-smi shows, {en}.",
+        f"(utilisation {room.profile.gpu_memory_utilization:.2f}): {en}.",
     )
+
+
+def _remedy(room: Room) -> tuple[str, str]:
+    """To close what holds the memory, where something does, and the utilisation that would fit, where one would."""
+    share, lowest = room.highest_utilization(), room.fitting_utilization()
+    fits = lowest is not None and share >= lowest
+    if room.available >= IDLE_SHARE * room.total:
+        setting = f"ENGINE_GPU_UTILIZATION={share:.2f}"
+        return (f"请设 {setting}", f"set {setting}") if fits else ("请换小一些的模型", "take a smaller model")
+    least = room.footprint.weight_bytes + room.overhead + room.a_chat(room.window) + room.beyond
+    lacking = max(0.1, (least - room.available) / GIB)
+    zh = f"或设 ENGINE_GPU_UTILIZATION={share:.2f}" if fits else f"至少腾出 {lacking:.1f} GiB"
+    en = f"or set ENGINE_GPU_UTILIZATION={share:.2f}" if fits else f"at least {lacking:.1f} GiB more"
+    return f"请用 nvidia-smi 找出并关闭占用显存的程序，{zh}", f"close what nvidia-smi shows, {en}"
 
 
 def _cpu_refusals(room: Room, pool: int) -> Iterator[Words]:
@@ -134,6 +156,8 @@ def warnings(room: Room, tokens: int) -> Iterator[Words]:
             f"{profile.max_concurrent} full chats of {room.window} take {asked:,} tokens and the KV cache holds {tokens:,}: "
             f"later ones would wait or be computed again. ENGINE_MAX_CONCURRENT={max(1, tokens // room.window)} avoids that.",
         )
+    if profile.on_gpu and room.share + room.context <= room.available < room.share + room.beyond:
+        yield _tight(room)
     whole = model.weight_bytes + room.overhead + room.pool(0)
     if not profile.on_gpu and whole > room.available >= model.weight_bytes + room.pool(0):
         yield _short_of_memory(room, room.pool(0), whole)
@@ -141,3 +165,18 @@ def warnings(room: Room, tokens: int) -> Iterator[Words]:
         yield Words(
             "没有权重文件，权重大小按 config.json 估算。", "Without the files, weights are estimated from config.json."
         )
+
+
+def _tight(room: Room) -> Words:
+    """vLLM starts, and a full batch may find no memory: the utilisation that leaves enough, where one does."""
+    share, lowest = room.highest_utilization(), room.fitting_utilization()
+    fits = lowest is not None and share >= lowest
+    setting = f"ENGINE_GPU_UTILIZATION={share:.2f}" if fits else "更小的 ENGINE_MAX_CONCURRENT"
+    setting_en = f"ENGINE_GPU_UTILIZATION={share:.2f}" if fits else "a lower ENGINE_MAX_CONCURRENT"
+    rest, beyond = (room.available - room.share) / GIB, room.beyond / GIB
+    return Words(
+        f"引擎在占用比例 {room.profile.gpu_memory_utilization:.2f} 之外估计还要 {beyond:.2f} GiB 显存，空闲的只够 {rest:.2f} GiB："
+        f"若启动或忙时显存不足，请设 {setting}。",
+        f"Beyond its utilisation of {room.profile.gpu_memory_utilization:.2f} the engine takes an estimated {beyond:.2f} GiB "
+        f"and {rest:.2f} are free: should memory run out, set {setting_en}.",
+    )

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from engine.alarms import Alarm
 from engine.base import EngineHealth, EngineState
-from engine.history import History, Sample, percentile
+from engine.history import History, Sample, percentiles
 from engine.limits import Limiter
 from engine.machine_use import MachineUse
 from engine.words import Words
@@ -47,7 +47,8 @@ def gather(
     alarms: Mapping[Alarm, Words],
 ) -> Vitals:
     """Vitals of now."""
-    first, outcomes = history.first_tokens(), history.outcomes()
+    outcomes = history.outcomes()
+    first_p50, first_p95 = percentiles(history.first_tokens(), 0.5, 0.95)
     return Vitals(
         at=history.now,
         uptime_s=uptime_s,
@@ -57,8 +58,8 @@ def gather(
         concurrent=limiter.concurrent,
         max_queued=limiter.queued,
         tokens_s=history.tokens_s,
-        first_p50=percentile(first, 0.5),
-        first_p95=percentile(first, 0.95),
+        first_p50=first_p50,
+        first_p95=first_p95,
         ended=len(outcomes),
         failed=outcomes.count("failed"),
         refused=history.refused(),

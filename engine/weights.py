@@ -4,7 +4,6 @@ A local folder is checked and used as it is. A hub id is taken from the cache, e
 replaced by the demo model. Nothing half-done gets its final name: cache/partial/… becomes cache/models/… when whole.
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from engine import demo as demo_model
 from engine import hub as hubs
+from engine.arguments import Parser
 from engine.base import Loading, OnLoading
 from engine.cache import cache_root, explain_disk_faults, only_one, other_caches
 from engine.download import download
@@ -144,11 +144,11 @@ def _absent(model: str) -> WeightsError:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print progress, then the folder; exit status 1 and one sentence where there is none."""
-    parser = argparse.ArgumentParser(prog="python -m engine.weights", description="准备模型文件，打印所在的文件夹")
+    parser = Parser(prog="python -m engine.weights", description="准备模型文件，打印所在的文件夹")
     parser.add_argument("--model", help="仓库名、本地文件夹或 demo（默认取 ENGINE_MODEL）")
     parser.add_argument("--hub", choices=("auto", "huggingface", "modelscope"), help="默认取 ENGINE_HUB")
-    given = parser.parse_args(arguments)
     try:
+        given = parser.parse_args(arguments)
         settings = Settings.load()
         folder = resolve(given.model or settings.engine_model, given.hub or settings.engine_hub, console_progress())
     except ConfigurationError as error:

@@ -15,8 +15,9 @@ from engine import figures
 from engine.alarms import Alarm
 from engine.base import EngineHealth, EngineState
 from engine.gpu_use import GpuUse
+from engine.history import UNCOUNTED
 from engine.machine_use import MachineUse
-from engine.metrics import Metrics
+from engine.metrics import OUTCOMES, Metrics
 from engine.vitals import Vitals, exposition
 from engine.words import Words
 
@@ -64,6 +65,13 @@ def test_what_is_unknown_is_not_exposed() -> None:
         tokens_s=None, first_p50=None, first_p95=None, ended=0, failed=0, refused=0, alarms={}, samples=(),
     )  # fmt: skip
     assert exposed(exposition(blank, MachineUse(None)).decode()) == {"zhida_limit", "zhida_warning"}
+
+
+def test_errors_are_a_share_of_the_same_questions() -> None:
+    """The dashboard leaves out the outcomes that the app itself leaves out, and each is one that is counted."""
+    left_out = [found.group(1) for text in expressions() if (found := re.search(r'outcome!~"([\w|]+)"', text))]
+    assert [set(outcomes.split("|")) for outcomes in left_out] == [set(UNCOUNTED)]
+    assert set(UNCOUNTED) < set(OUTCOMES)
 
 
 def test_vllms_figures_are_asked_for_under_both_names() -> None:

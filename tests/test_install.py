@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import install
 from engine import driver
-from engine.driver import CPU, CUDA_12, GPU, V100
+from engine.driver import CPU, CUDA_12, GPU, V100, NoCard
 from engine.installed import REMOTE
 from engine.words import Words
 
@@ -23,37 +24,56 @@ A10 = "GPU-8f3c2a1e-0000-0000-0000-000000000000, NVIDIA A10, {}, 8.6\n"
 WHY = Words("原因。", "A reason.")
 
 
+def a10(version: str) -> driver.Seen:
+    """An A10 under a driver."""
+    return driver.Seen("NVIDIA A10", version, (8, 6), 23028)
+
+
 class TestChoice:
     """The pure part: what is wished, what is installed, what the card allows."""
 
     @pytest.mark.parametrize("current", [None, CPU, GPU, CUDA_12])
     def test_by_card(self, current: str | None) -> None:
         """An old driver gets the CUDA 12 build whatever was there: the CUDA 13 build does not start on it."""
-        assert install.by_card(driver.Build(CUDA_12, WHY), current, unclear=False) == install.Choice(
-            CUDA_12, reason=WHY
-        )
+        choice = install.by_card(a10("535.183.01"), current)
+        assert (choice.kind, choice.asked, choice.note) == (CUDA_12, False, None)
+        assert choice.reason
+        assert "535.183.01" in choice.reason.zh
 
     def test_a_new_driver_fetches_nothing(self) -> None:
         """After a driver upgrade the installed CUDA 12 build stays, and it is said how to change over."""
-        choice = install.by_card(driver.Build(GPU, WHY), CUDA_12, unclear=False)
+        choice = install.by_card(a10("580.82.07"), CUDA_12)
         assert choice.kind == CUDA_12
         assert choice.note
         assert "KIND=auto" in choice.note.zh
-        assert install.by_card(driver.Build(GPU, WHY), None, unclear=False).kind == GPU
+        assert install.by_card(a10("580.82.07"), None).kind == GPU
+        assert install.by_card(a10("580.82.07"), CUDA_12, changes_over=True).kind == GPU
 
+    @pytest.mark.parametrize("is_failure", [True, False])
+    @pytest.mark.parametrize("changes_over", [True, False])
     @pytest.mark.parametrize("current", [GPU, CUDA_12, V100])
-    def test_a_silent_driver_costs_nothing(self, current: str) -> None:
-        """An nvidia-smi that fails (a driver upgraded, not yet rebooted) does not make a CPU machine of it."""
-        choice = install.by_card(driver.Build(CPU, WHY), current, unclear=True)
+    def test_a_silent_driver_costs_nothing(self, current: str, changes_over: bool, is_failure: bool) -> None:
+        """An nvidia-smi that fails (a driver upgraded, not yet rebooted) or is not on PATH makes no CPU machine of it."""
+        choice = install.by_card(NoCard(WHY, is_failure), current, changes_over=changes_over)
         assert choice.kind == current
         assert choice.note
         assert "KIND=cpu" in choice.note.zh
-        assert install.by_card(driver.Build(CPU, WHY), current, unclear=False).kind == CPU
 
-    def test_a_refusal_ends_it(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_another_card_is_no_silence(self) -> None:
+        """A card that vLLM has no code for is known to be there: the CPU build takes the GPU build's place."""
+        assert install.by_card(driver.Seen("Tesla P40", "580.82.07", (6, 1)), GPU).kind == CPU
+
+    def test_a_fresh_clone_beside_a_failing_driver(self) -> None:
+        """Nothing is installed yet, and there may well be a card: no guess, the kinds are named."""
+        with pytest.raises(SystemExit, match=r"原因[\s\S]*KIND=cpu[\s\S]*KIND=gpu[\s\S]*A reason"):
+            install.by_card(NoCard(WHY, is_failure=True), None)
+        assert install.by_card(NoCard(WHY, is_failure=True), CPU).kind == CPU
+        assert install.by_card(NoCard(WHY), None).kind == CPU
+
+    def test_a_refusal_ends_it(self) -> None:
         """A driver that runs no build at all ends it with the reason, in both languages."""
-        with pytest.raises(SystemExit, match=r"原因[\s\S]*A reason"):
-            install.by_card(driver.Build(None, WHY), None, unclear=True)
+        with pytest.raises(SystemExit, match=r"470 太旧[\s\S]*Driver 470"):
+            install.by_card(a10("470"), None)
 
     @pytest.mark.parametrize(
         ("wish", "now", "expected"),
@@ -70,16 +90,18 @@ class TestChoice:
         self, monkeypatch: pytest.MonkeyPatch, wish: str, now: dict[str, object], expected: tuple[str, bool]
     ) -> None:
         """What was asked for stays until something else is; `auto` goes by the card, and changes over."""
-        seen = driver.read(A10.format("580.82.07"))
-        monkeypatch.setattr(driver, "look", lambda: (seen, "NVIDIA A10"))
+        monkeypatch.setattr(driver, "look", lambda: a10("580.82.07"))
         choice = install.decide(wish, now)
         assert (choice.kind, choice.asked) == expected
 
     def test_python_for_the_v100(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Where no Python is old enough for vLLM 0.10.1.1, it is said which is needed."""
         monkeypatch.setattr(install, "is_right", lambda *_: False)
-        with pytest.raises(SystemExit, match=r"Python 3\.10–3\.12"):
+        with pytest.raises(SystemExit, match=r"Python 3\.10–3\.12[\s\S]*vLLM 0\.10\.1\.1 takes no newer"):
             install.find_python("server")
+        with pytest.raises(SystemExit, match=r"Python 3\.11–3\.13") as refused:
+            install.find_python(GPU)
+        assert "vLLM 0.10" not in str(refused.value)
 
 
 def wheel(folder: Path, name: str, version: str) -> None:
@@ -92,7 +114,7 @@ def wheel(folder: Path, name: str, version: str) -> None:
         file.writestr(f"{info}/RECORD", "")
 
 
-STANDARD_LIBRARY_ONLY = ("__init__", "driver", "installed", "words")
+STANDARD_LIBRARY_ONLY = ("__init__", "arguments", "driver", "errors", "installed", "words")
 """What install.py imports of the project: nothing else is in a Clone."""
 
 
@@ -259,6 +281,38 @@ class TestInstall:
         assert process.returncode != 0
         assert "升级显卡驱动到 580" in said
         assert not (clone.folder / ".venv").exists()
+
+    def test_an_unknown_kind(self, clone: Clone) -> None:
+        """The kinds are named, in Chinese too."""
+        with clone.start("KIND=gpus") as process:
+            said, _ = process.communicate()
+        assert process.returncode != 0
+        assert "参数 --kind 不能是 gpus，可用的有：" in said
+        assert "Traceback" not in said
+
+    def test_the_doctor_runs_where_the_installation_refuses(self, clone: Clone) -> None:
+        """With a .venv that works it runs after the refusal; without one the refusal is all that there is to say."""
+        for name in ("doctor", "plan"):
+            (clone.folder / "engine" / f"{name}.py").write_text(
+                f"if __name__ == '__main__': print('the {name} speaks')\n"
+            )
+        clone.card("GPU-1, NVIDIA A10, 470.256.02, 8.6\n")
+        for name in ("doctor", "plan"):
+            command = ["make", name, "KIND="]
+            ran = partial(
+                subprocess.run, command, cwd=clone.folder, env=clone.environment, capture_output=True, text=True
+            )
+            refused = ran()
+            assert refused.returncode != 0
+            assert "升级显卡驱动到 580" in refused.stderr
+            assert "speaks" not in refused.stdout
+            clone.install("KIND=gpu")
+            (clone.folder / ".venv" / "installed.json").write_text('{"kind": "gpu", "asked": false}')
+            spoken = ran()
+            assert spoken.returncode == 0, spoken.stderr
+            assert "升级显卡驱动到 580" in spoken.stderr
+            assert spoken.stdout.splitlines()[-1] == f"the {name} speaks"
+            shutil.rmtree(clone.folder / ".venv")
 
     def test_no_python(self, clone: Clone) -> None:
         """Without a Python that will do, it says which is needed and how to get it."""

@@ -102,10 +102,10 @@ function Tile({ id, label, value, extra, share, isScarce = false }) {
   )
 }
 
-// Lines over the last `span` seconds; `series` is [{ column, kind }], columns of the points [age, …].
+// Lines over the last `span` seconds; `series` is [{ column, kind, present }], columns of the points [age, …] and now's value.
 function Chart({ id, title, points, span, series }) {
   const [width, height] = [600, 96]
-  const highest = Math.max(0, ...points.flatMap((point) => series.map(({ column }) => point[column] ?? 0)))
+  const highest = Math.max(0, ...series.flatMap(({ column, present }) => [present ?? 0, ...points.map((point) => point[column] ?? 0)]))
   const top = Math.max(1, highest)
   const x = (age) => ((span + age) / span) * width
   const y = (value) => height - 2 - (value / top) * (height - 6)
@@ -141,20 +141,15 @@ function Chart({ id, title, points, span, series }) {
 
 function Tiles({ status }) {
   const { gpu } = status
-  const engine = status.on_gpu
+  const engine = status.on_gpu || status.elsewhere
     ? [
         <Tile key="gm" id="gpu-memory" label={WORDS.gpuMemory} value={gpu ? gib(gpu.used) : WORDS.none} extra={gpu && `/ ${gib(gpu.total)}`} share={gpu && gpu.used / gpu.total} />,
         <Tile key="gb" id="gpu-busy" label={WORDS.gpuBusy} value={gpu ? percent(gpu.busy) : WORDS.none} share={gpu?.busy} />
       ]
-    : status.elsewhere
-      ? [
-          <Tile key="gm" id="gpu-memory" label={WORDS.gpuMemory} value={WORDS.none} />,
-          <Tile key="gb" id="gpu-busy" label={WORDS.gpuBusy} value={WORDS.none} />
-        ]
-      : [
-          <Tile key="m" id="memory" label={WORDS.memory} value={gib(status.memory)} />,
-          <Tile key="c" id="cpu" label={WORDS.cpu} value={percent(status.cpu_use)} share={status.cpu_use} />
-        ]
+    : [
+        <Tile key="m" id="memory" label={WORDS.memory} value={gib(status.memory)} />,
+        <Tile key="c" id="cpu" label={WORDS.cpu} value={percent(status.cpu_use)} share={status.cpu_use} />
+      ]
   const first = isKnown(status.first_p50) ? `${seconds(status.first_p50).slice(0, -2)} / ${seconds(status.first_p95)}` : WORDS.none
   const speed = isKnown(status.tokens_s) ? Math.round(status.tokens_s) : WORDS.none
   const share = status.ended > 0 ? status.failed / status.ended : null
@@ -239,8 +234,8 @@ export default function EngineConsole() {
           ))}
           <Tiles status={status} />
           <div className="zhida-charts">
-            <Chart id="speed" title={WORDS.chartSpeed} points={status.points} span={status.span_s} series={[{ column: 1, kind: 'speed' }]} />
-            <Chart id="load" title={load} points={status.points} span={status.span_s} series={[{ column: 2, kind: 'running' }, { column: 3, kind: 'queued' }]} />
+            <Chart id="speed" title={WORDS.chartSpeed} points={status.points} span={status.span_s} series={[{ column: 1, kind: 'speed', present: status.tokens_s }]} />
+            <Chart id="load" title={load} points={status.points} span={status.span_s} series={[{ column: 2, kind: 'running', present: status.running }, { column: 3, kind: 'queued', present: status.queued }]} />
           </div>
           <Facts status={status} />
           {props.mayControl && <Controls status={status} />}

@@ -146,3 +146,21 @@ async def test_a_chat_that_floods_gets_two_answers_at_a_time(app: AppServer) -> 
         await flood.until(lambda: flood.answer == "这是回答。")
         assert flood.answers().count(refusal) == 48
     await idle(app)
+    assert app.metric('zhida_questions_total{outcome="share"}') >= 48
+    assert (await asyncio.to_thread(app.get, "/engine/status")).json()["refused"] == CHATS - SLOTS - PLACES
+
+
+async def test_an_answer_is_not_taken_away_where_no_other_can_be_made(app: AppServer) -> None:
+    """重新生成 while two questions are unanswered: the same sentence as for a third, and the old answer stays."""
+    async with ChatClient(app.url) as page:
+        await page.ask("你好")
+        await page.until(lambda: bool(page.actions))
+        again = page.button("regenerate")
+        for number in range(2):
+            await page.send(f"慢 {number}")
+        await page.until(lambda: len(page.answers()) == 3 and page.answers()[1] != PLACEHOLDER)
+        await page.press(again)
+        await page.until(lambda: page.answer.startswith("您在这个对话里已有两个问题在等回答"))
+        assert page.answers()[0] == "这是回答。"
+        await page.stop()
+    await idle(app)

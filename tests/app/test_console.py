@@ -84,11 +84,11 @@ async def test_a_command_with_text_does_both(app: AppServer) -> None:
 async def test_opened_again_there_is_one_panel(app: AppServer) -> None:
     """The newest, at the end of the chat; the old one goes."""
     async with ChatClient(app.url) as page:
-        for _ in range(2):
+        for turn in range(2):
             await command(page)
-            await page.until(lambda: len(panels(page)) == 1 and not page.busy)
+            await page.until(lambda sent=2 * turn + 1: len(heard(page, "element")) == sent and len(panels(page)) == 1)  # type: ignore[misc]
             await page.ask("你好")
-        assert len(heard(page, "element")) == 4  # two panels, two footers
+        await page.until(lambda: len(heard(page, "element")) == 4)  # two panels, two footers
         assert len(panels(page)) == 1
 
 
@@ -124,10 +124,8 @@ async def test_errors_are_counted_and_warned_of(app: AppServer) -> None:
     async with ChatClient(app.url) as page:
         for _ in range(20):
             await page.ask("断")
-        while not app.get("/engine/status").json()["warnings"]:
+        while (status := app.get("/engine/status").json())["failed"] < 20 or not status["warnings"]:
             pass
-    status = app.get("/engine/status").json()
-    assert status["failed"] == 20
     warning = status["warnings"][0]["zh"]
     assert warning.startswith("出错偏多：最近 15 分钟")
     assert app.readiness()["warnings"] == status["warnings"]
@@ -158,8 +156,16 @@ async def test_restart_asks_first(app: AppServer) -> None:
 @pytest.mark.parametrize("action", ["ask_restart", "restart_engine", "ask_switch"])
 async def test_who_may_not_is_refused(tmp_path: Path, action: str) -> None:
     """ENGINE_ALLOW_SWITCH=false: no buttons, no warnings in the strip, and a press made by hand changes nothing."""
-    with AppServer(tmp_path, {"ENGINE_BACKEND": "scripted", "ENGINE_ALLOW_SWITCH": "false"}) as app:
+    (tmp_path / "script.toml").write_text(SCRIPT, encoding="utf-8")
+    forbidden = {"ENGINE_BACKEND": "scripted", "ENGINE_ALLOW_SWITCH": "false", "ENGINE_SCRIPT": "script.toml"}
+    with AppServer(tmp_path, forbidden) as app:
         app.ready()
+        async with ChatClient(app.url) as page:
+            for _ in range(2):
+                await page.ask("断")
+            while not app.metric('zhida_warning{kind="errors"}'):
+                pass
+            assert app.readiness()["warnings"] == app.get("/engine/status").json()["warnings"] == []
         async with ChatClient(app.url) as page:
             await command(page)
             await page.until(lambda: len(panels(page)) == 1 and not page.busy)
@@ -176,3 +182,16 @@ def test_below_a_proxys_path(tmp_path: Path) -> None:
         app.ready()
         for path in ("/engine/status", "/chat/engine/status"):
             assert app.get(path).json()["state"] == "ready"
+
+
+async def test_no_folder_of_the_machine_is_told(tmp_path: Path) -> None:
+    """A dead engine's reason reaches everybody: the file's name is in it, its folder is on the server's console alone."""
+    with AppServer(tmp_path, {"ENGINE_BACKEND": "scripted", "ENGINE_SCRIPT": str(tmp_path / "none.toml")}) as app:
+        while app.readiness()["state"] != "dead":
+            pass
+        async with ChatClient(app.url) as page:
+            answer = await page.ask("你好")
+        for text in (answer, app.get("/health/ready").text, app.get("/engine/status").text):
+            assert "none.toml" in text
+            assert str(tmp_path) not in text
+        assert str(tmp_path / "none.toml") in app.tail()

@@ -341,6 +341,17 @@ def test_who_may_switch_the_profile(monkeypatch: pytest.MonkeyPatch, host: str, 
     assert boot.switch_allowed() is allowed
 
 
+@pytest.mark.parametrize("headers", [{"X-Forwarded-For": "10.0.0.7"}, {"Host": "chat.example"}, {"Host": "["}])
+async def test_behind_a_proxy_nobody_may_restart(tmp_path: Path, headers: dict[str, str]) -> None:
+    """Listening on this machine alone is no sign of who asks, once somebody has come through a proxy."""
+    with AppServer(tmp_path / "app", ENGINE_BACKEND="scripted") as app:
+        app.ready()
+        async with ChatClient(app.url) as page, httpx.AsyncClient(trust_env=False) as http:
+            await http.get(app.url + "/health/live", headers=headers)
+            await page.press({"id": "1", "forId": "1", "name": "restart_engine", "payload": {}, "label": "x"})
+            await page.until(lambda: page.answers() == ["这里不允许重新启动引擎（ENGINE_ALLOW_SWITCH）。"])
+
+
 async def test_a_forged_switch_is_refused(tmp_path: Path) -> None:
     """Where switching is not allowed, a hand-made button press changes nothing."""
     with AppServer(tmp_path, {"ENGINE_BACKEND": "scripted", "ENGINE_ALLOW_SWITCH": "false"}) as app:

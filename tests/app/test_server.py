@@ -205,6 +205,31 @@ async def test_a_killed_server(app: AppServer, fake: Fake) -> None:
         assert await page.ask("你好") == REPLY
 
 
+async def test_reconnecting_twice_while_the_server_is_down(app: AppServer, fake: Fake) -> None:
+    """Pressed in two tabs: one restart, which both are told of when the server is back; a question asked meanwhile waits
+    and is answered; what this machine knows nothing of is unknown."""
+    fake.behave(preset="answer")
+    async with ChatClient(app.url) as one, ChatClient(app.url) as two, ChatClient(app.url) as asking:
+        began = app.tail().count("就绪：")
+        fake.kill()
+        app.wait_for("/health/ready", 503, 10)
+        yes = {"id": "1", "forId": "1", "name": "restart_engine", "payload": {}, "label": "x"}
+        presses = [asyncio.create_task(page.press(yes)) for page in (one, two)]  # answered when all is done
+        for page in (one, two):
+            await page.until(lambda page=page: bool(page.answers()) and page.answer.startswith("正在重新启动"))  # type: ignore[misc]
+        await asking.send("你好")
+        await asking.until(lambda: bool(asking.answers()) and asking.answer.startswith("模型加载中…"))
+        status = app.get("/engine/status").json()
+        assert (status["queued"], status["running"], status["memory"], status["elsewhere"]) == (1, 0, None, True)
+        fake.again()
+        for page in (one, two):
+            await page.until(lambda page=page: page.answer == "引擎已重新启动。", 30)  # type: ignore[misc]
+        await asyncio.gather(*presses)
+        await asking.until(lambda: asking.answer == REPLY)
+        assert "zhida_memory_bytes" not in app.get("/metrics").text
+        assert app.tail().count("就绪：") == began + 1
+
+
 async def test_the_roles_that_are_sent_alternate(app: AppServer, fake: Fake) -> None:
     """E9: after a stop, two questions at once and an edit, the server still gets user and assistant in turn."""
     fake.behave(preset="slow")

@@ -8,9 +8,11 @@ import pytest
 
 from assistant.chat import Chat
 from assistant.conversation import Exchange
+from engine.base import EngineState, Loading, OnLoading
 from engine.host import EngineHost
 from engine.scripted import ScriptedEngine
-from tests.assistant.screens import PaperScreen, chat, host_of, scripted
+from engine.words import Words
+from tests.assistant.screens import PaperScreen, chat, host_of, plan, scripted
 
 SCRIPT = """
 [engine]
@@ -262,3 +264,151 @@ async def test_a_browser_that_stays_away_frees_the_engine(host: EngineHost, engi
     assert screen.notices == ["已停止"]
     assert (await engine.health()).running == 0
     assert 'zhida_questions_total{outcome="left"} 1.0' in (await asyncio.to_thread(host.metrics.text)).decode()
+
+
+class Gate:
+    """Lets an engine start when it is told to, in place of ScriptedEngine.start."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.opened = asyncio.Event()
+        really_start = ScriptedEngine.start
+
+        async def start(engine: ScriptedEngine, on_loading: OnLoading) -> None:
+            on_loading(Loading(Words("下载权重", "Downloading"), 0.25))
+            await self.opened.wait()
+            await really_start(engine, on_loading)
+
+        monkeypatch.setattr(ScriptedEngine, "start", start)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Closed at first."""
+    return Gate(monkeypatch)
+
+
+async def crowd(host: EngineHost, number: int) -> tuple[list[PaperScreen], list["asyncio.Task[None]"], list[int]]:
+    """So many chats that ask at once, and the order in which they were answered."""
+    screens, ended = [PaperScreen() for _ in range(number)], list[int]()
+
+    async def visit(place: int) -> None:
+        await chat().ask(host, screens[place], "q", "你好")
+        ended.append(place)
+
+    tasks = [asyncio.create_task(visit(place)) for place in range(number)]
+    while any(len(screen.shown) < 2 for screen in screens):
+        await asyncio.sleep(0.001)
+    return screens, tasks, ended
+
+
+FULL = "现在提问的人太多：前面还有 3 位在排队。请稍后再试。"
+
+
+async def test_while_the_engine_loads_one_queue_counts_everybody(engine: ScriptedEngine, gate: Gate) -> None:
+    """Asked right after the start: a slot's worth and the queue wait, in order, and see the loading; others are refused
+    at once."""
+    host = host_of(engine, concurrent=1, queued=2)
+    screens, tasks, ended = await crowd(host, 6)
+    assert [screen.shown[-1] for screen in screens[3:]] == [FULL] * 3
+    assert host.limiter.waiting == 3
+    while not all("下载权重 25%" in screen.shown[-1] for screen in screens[:3]):
+        await asyncio.sleep(0.001)
+    gate.opened.set()
+    await asyncio.gather(*tasks)
+    assert [screen.text for screen in screens[:3]] == ["这是回答。"] * 3
+    assert ended == [3, 4, 5, 0, 1, 2]
+    await host.stop()
+
+
+async def test_a_restart_keeps_the_queue(engine: ScriptedEngine, gate: Gate, host: EngineHost) -> None:
+    """Those who waited for a slot before it are first after it; while it lasts, nobody more than the queue takes comes in."""
+    gate.opened.set()
+    host = host_of(engine, concurrent=1, queued=2)
+    first, first_task = await start(chat(), host, "慢慢说")
+    screens, tasks, ended = await crowd(host, 2)
+    gate.opened.clear()
+    restarting = asyncio.create_task(host.restart())
+    while host.state is EngineState.READY:
+        await asyncio.sleep(0)
+    await first_task
+    late_screens, late_tasks, late_ended = await crowd(host, 3)
+    assert [screen.shown[-1] for screen in late_screens[1:]] == [FULL] * 2
+    assert ended == []
+    gate.opened.set()
+    await asyncio.gather(restarting, *tasks, *late_tasks)
+    assert first.text.endswith("为止。")
+    assert [screen.text for screen in (*screens, late_screens[0])] == ["这是回答。"] * 3
+    assert (ended, late_ended) == ([0, 1], [1, 2, 0])
+    assert any(text.startswith("模型加载中…") for text in screens[0].shown)
+    await host.stop()
+
+
+async def test_those_who_wait_for_an_engine_that_dies_are_told_why(engine: ScriptedEngine) -> None:
+    """At once, by the engine's own sentence, and so are those who come later."""
+    host = EngineHost(lambda profile: plan(engine, 1, 5, restarts=0), "auto", lambda loading: None)
+    host.launch()
+    dying = asyncio.create_task(ask(chat(), host, "死"))
+    screens, tasks, _ = await crowd(host, 3)
+    await asyncio.gather(dying, *tasks)
+    for screen in (*screens, await ask(chat(), host, "你好")):
+        assert screen.text == ""
+        assert screen.shown[-1].startswith("引擎已停止：十分钟内重启了 0 次仍然退出。")
+    await host.stop()
+
+
+async def test_patience_with_a_model_that_does_not_come(
+    engine: ScriptedEngine, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After PATIENCE_S a question is told so; its place is free again. A full engine is waited for without such a limit."""
+    monkeypatch.setattr("assistant.turn.PATIENCE_S", 0.05)
+    host = host_of(engine, concurrent=1, queued=1)
+    screen = await ask(chat(), host, "你好")
+    assert screen.shown[-1] == "模型还没有就绪，请稍后再问。"
+    assert (host.limiter.running, host.limiter.waiting) == (0, 0)
+    gate.opened.set()
+    while host.engine is None:
+        await host.changed(1)
+    _, first_task = await start(chat(), host, "慢慢说")
+    assert (await ask(chat(), host, "你好")).text == "这是回答。"
+    await first_task
+    await host.stop()
+
+
+async def test_an_engine_that_dies_in_the_moment_of_admission_is_waited_for(engine: ScriptedEngine) -> None:
+    """A slot that was given in the step of the death is kept for the next engine; nothing is lost, nothing counted."""
+    host = host_of(engine, concurrent=1, queued=1)
+    while host.engine is None:
+        await host.changed(1)
+    async with host.limiter.slot(lambda place: None):
+        waiting = asyncio.create_task(ask(chat(), host, "你好"))
+        while host.limiter.waiting == 0:
+            await asyncio.sleep(0)
+    host.report_death(engine)  # the slot is given, its task has not resumed
+    assert (await waiting).text == "这是回答。"
+    await host.stop()
+
+
+async def test_a_restart_in_the_moment_of_admission_lets_the_answer_be_given(engine: ScriptedEngine) -> None:
+    """A slot that was given before the restart is one of the running answers, which are waited for."""
+    host = host_of(engine, concurrent=1, queued=1)
+    while host.engine is None:
+        await host.changed(1)
+    async with host.limiter.slot(lambda place: None):
+        waiting = asyncio.create_task(ask(chat(), host, "你好"))
+        while host.limiter.waiting == 0:
+            await asyncio.sleep(0)
+        retiring = asyncio.create_task(host.retire(Words("重启", "Restarting")))
+    await retiring
+    assert host.state is EngineState.LOADING
+    assert (await waiting).text == "这是回答。"
+    await host.stop()
+
+
+async def test_what_was_refused_is_told_apart(host: EngineHost) -> None:
+    """Too long a question is none that was refused for want of room."""
+    await ask(chat(), host, "长" * 6000)
+    page = (await asyncio.to_thread(host.metrics.text)).decode()
+    assert 'zhida_questions_total{outcome="too_long"} 1.0' in page
+    assert 'zhida_questions_total{outcome="refused"} 0.0' in page
+    assert host.vitals().refused == 0
+    assert host.vitals().ended == 0

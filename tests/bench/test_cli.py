@@ -70,7 +70,19 @@ def test_open_loop(capsys: pytest.CaptureFixture[str]) -> None:
             ["crosscheck", "--input", "2000"],
             "vLLM 的压测工具会跳过长的请求：--input 至多 1000，与 --output 之和至多 2000。",
         ),
-        (["engines"], "参数有误（argument 命令: invalid choice: 'engines' (choose from "),
+        (
+            ["engines"],
+            "参数 命令 不能是 engines，可用的有：engine、app、tables、crosscheck。用法见 python -m bench --help。",
+        ),
+        (["engine", "--jsn"], "不认识的参数 --jsn。用法见 python -m bench --help。"),
+        (
+            ["app", "--rate", "0.01", "--seconds", "5"],
+            "每秒 0.01 个，5 秒里没有一个请求到达：请加大 --rate 或 --seconds。",
+        ),
+        (
+            ["engine", "--rate", "0.01", "--seconds", "5"],
+            "每秒 0.01 个，5 秒里没有一个请求到达：请加大 --rate 或 --seconds。",
+        ),
     ],
 )
 def test_refusals(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

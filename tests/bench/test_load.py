@@ -109,6 +109,8 @@ def test_arrivals_end_with_the_seconds() -> None:
     """Requests and seconds both bound them."""
     assert all(moment <= 2 for moment in arrivals(10.0, None, 2.0, 0))
     assert len(arrivals(10.0, 5, 1000.0, 0)) == 5
+    with pytest.raises(ConfigurationError, match="没有一个请求到达"):
+        arrivals(0.01, None, 5.0, 0)
 
 
 async def test_a_level_counts_what_the_engine_counts(asker: Asker) -> None:

@@ -79,7 +79,7 @@ def test_our_latencies_stand_beside_theirs() -> None:
     """Milliseconds end to end, and requests a second."""
     text = markdown(findings(ON_CPU))
     assert row(text, "短回答") == ["短回答", "210", "1,250", "340", "1,250", "8.2", "1.60"]
-    assert row(text, "本机")[1:] == ["300", "300", "6.40", "8", "33.3"]
+    assert row(text, "本机")[1:] == ["300", "300", "6.40", "8（显卡配置的上限）", "33.3"]
 
 
 def test_shortened_answers_are_told() -> None:
@@ -87,7 +87,7 @@ def test_shortened_answers_are_told() -> None:
     found = findings(ON_CPU)
     assert "各行都用文章的全部长度" in markdown(found)
     found.answers["8"] = 48
-    assert "8 个请求 512 → 48" in markdown(found)
+    assert "8 个同时 512 → 48" in markdown(found)
     assert row(markdown(found), "本机")[3] == "6.40（512 → 48 词元，见注）"
 
 

@@ -178,7 +178,7 @@ def test_regenerate_and_stop(tiny_app: AppServer, open_chat: OpenChat) -> None:
     stop_and_settle(chat, tiny_app, 0)
     before = outcomes(tiny_app, "stopped")
     chat.page.get_by_role("button", name="重新生成").click()
-    chat.until(lambda: chat.lengths[0] <= len(PLACEHOLDER))  # the old answer has gone
+    chat.until(lambda: not chat.lengths or chat.lengths[0] <= len(PLACEHOLDER))  # the old answer has gone
     chat.growing(0)
     text = stop_and_settle(chat, tiny_app, 0)
     assert_recited(text)

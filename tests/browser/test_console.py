@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.app_server import AppServer
 from tests.browser.chat_page import STRIP, ChatPage
@@ -116,6 +116,24 @@ def test_the_setting_opens_it_and_it_asks_only_while_seen(scripted_app: AppServe
     chat.page.click("#console")
     chat.confirm_settings()
     expect(chat.page.locator(PANEL)).to_have_count(0)
+
+
+def test_a_server_on_this_machine(scripted_app: AppServer, open_chat: OpenChat) -> None:
+    """Its card is shown, and no memory that would be this app's alone; the chart's peak is never below the present speed."""
+    chat = open_chat(scripted_app)
+
+    def answer(route: Route) -> None:
+        status = route.fetch().json()
+        gpu = {"used": 3 * 1024**3, "total": 32 * 1024**3, "busy": 0.5}
+        seen = {"elsewhere": True, "gpu": gpu, "tokens_s": 42.0, "points": [[-10.0, 7.0, 1, 0]]}
+        route.fulfill(json={**status, **seen})
+
+    chat.page.route("**/engine/status", answer)
+    open_console(chat)
+    expect(chat.page.locator("[data-testid=console-gpu-memory]")).to_contain_text("3.0 GiB / 32.0 GiB")
+    expect(chat.page.locator("[data-testid=console-gpu-busy]")).to_contain_text("50%")
+    expect(chat.page.locator("[data-testid=console-memory]")).to_have_count(0)
+    expect(chat.page.locator("[data-testid=console-chart-speed] figcaption")).to_contain_text("最高 42")
 
 
 def test_restart_from_the_console(tmp_path: Path, start_app: StartApp, open_chat: OpenChat) -> None:

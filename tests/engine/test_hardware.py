@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.hardware import MIB, RESERVED_MIB, Card, detect_card
+from engine.hardware import MIB, RESERVED_MIB, Card, card_to_choose, detect_card, first_visible
 
 
 class NVMLError(Exception):
@@ -95,7 +95,7 @@ OTHER_PART = Card("A100 MIG 2g.10gb", 9856, 4928, (8, 0), "580.95.05", 500)
 @pytest.mark.parametrize(
     ("visible", "card"),
     [
-        (None, A10), ("0", A10), ("0,1", A10), (" 0 , 1", A10), ("1", PART), ("1,0", PART),
+        (None, PART), ("0", A10), ("0,1", A10), (" 0 , 1", A10), ("1", PART), ("1,0", PART),
         ("GPU-8932f937-d72c", A10), ("GPU-8932", A10), ("GPU-aaaa,GPU-8932", PART), ("MIG-2222", OTHER_PART),
         ("", None), ("-1", None), ("7", None), ("GPU-ffff", None), ("MIG-9999", None), ("none", None), ("0x1", None),
         ("²", None),
@@ -109,6 +109,43 @@ def test_the_first_visible_card(
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert detect_card() == card
+
+
+def test_the_better_of_several(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of cards that the user does not choose among the larger is used, and named to the engine by its number."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert card_to_choose() == 1
+    assert first_visible(nvml) == "1/0"
+    nvml.memory = {**nvml.memory, "1": 16384}
+    assert card_to_choose() == 0
+    assert detect_card() == A10
+    monkeypatch.setattr(nvml, "nvmlDeviceGetCount", lambda: 1)
+    assert card_to_choose() is None
+    monkeypatch.setattr(nvml, "nvmlDeviceGetCount", lambda: 0)
+    monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByIndex", lambda index: nvml._known(str(index), ()))
+    assert card_to_choose() is None
+    assert detect_card() is None
+
+
+def test_the_users_choice_stays(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where CUDA_VISIBLE_DEVICES is set there is nothing to choose."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert card_to_choose() is None
+
+
+def test_a_card_that_has_fallen_off_the_bus(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is used."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    working = nvml.nvmlDeviceGetMemoryInfo
+
+    def memory(handle: str, version: int = 1) -> Any:
+        if handle == "1":
+            raise NVMLError("GPU is lost")
+        return working(handle, version)
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetMemoryInfo", memory)
+    assert card_to_choose() == 0
+    assert detect_card() == A10
 
 
 def test_an_older_driver(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:

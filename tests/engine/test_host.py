@@ -1,13 +1,14 @@
 """The host: loading, dying, coming back, being exchanged."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from engine.alarms import Alarm
 from engine.base import Engine, EngineHealth, EngineInfo, EngineState, Loading, OnLoading
-from engine.errors import ConfigurationError, EngineDead
+from engine.errors import ConfigurationError, EngineBusy, EngineDead
 from engine.host import EngineHost, Plan
 from engine.scripted import ScriptedEngine
 from engine.words import Words
@@ -18,6 +19,7 @@ class Workshop:
 
     def __init__(self, restarts: int | None = 3) -> None:
         self.made: list[tuple[str, ScriptedEngine]] = []
+        self.tried: list[str] = []
         self.restarts = restarts
         self.steps: list[Loading] = []
         self.broken = {"broken"}
@@ -27,6 +29,7 @@ class Workshop:
             raise ConfigurationError(Words("没有这个配置。", "No such profile."))
 
         def build(on_loading: OnLoading) -> Engine:
+            self.tried.append(profile)
             engine = ScriptedEngine()
             if profile in self.broken:
                 raise ConfigurationError(Words("显存不够。", "Not enough memory."))
@@ -117,7 +120,7 @@ async def test_deaths_while_starting_count() -> None:
 
 async def test_old_deaths_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deaths spread over more than ten minutes are each followed by a restart."""
-    monkeypatch.setattr("engine.host.RESTART_SPAN_S", 0.0)
+    monkeypatch.setattr("engine.deaths.SPAN_S", 0.0)
     shop = Workshop(restarts=1)
     host = launched(shop)
     for death in range(4):
@@ -346,4 +349,137 @@ async def test_a_warning_is_logged_when_it_begins(
         await see(kv_use, warned)
     lines = [record.message for record in caplog.records if "KV 缓存已用" in record.message]
     assert [line[:11] for line in lines] == ["KV 缓存已用 99%", "KV 缓存已用 97%"]
+    await host.stop()
+
+
+async def never(engine: ScriptedEngine, on_loading: OnLoading) -> None:
+    """A server that is down is waited for without end."""
+    await asyncio.Event().wait()
+
+
+async def test_a_restart_that_is_under_way_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is confirmed, the engine is loaded once; whoever stops waiting leaves it running."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    impatient = asyncio.create_task(host.restart())
+    others = [asyncio.create_task(host.restart()) for _ in range(2)]
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert [(await other).zh for other in others] == ["引擎已重新启动。"] * 2
+    assert shop.names == ["a", "a"]
+    await host.stop()
+
+
+async def test_nothing_is_left_of_a_restart_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is down: a switch meanwhile is refused with a sentence, and the app's end ends it all."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    monkeypatch.setattr(ScriptedEngine, "start", never)
+    before = asyncio.all_tasks()
+    waiting = [asyncio.create_task(host.restart()) for _ in range(3)]
+    while len(shop.made) < 2:
+        await asyncio.sleep(0.001)
+    with pytest.raises(EngineBusy, match="引擎正在重新启动"):
+        await host.switch("b")
+    await host.stop()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert asyncio.all_tasks() <= before
+
+
+async def test_questions_wait_through_a_failed_switch() -> None:
+    """Neither the restart nor the profile that cannot start sends them away; the old profile answers them, in order."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    order: list[int] = []
+
+    async def ask(number: int) -> None:
+        async with host.limiter.slot(lambda place: None):
+            order.append(number)
+            assert host.serving is shop.made[-1][1]
+
+    switching = asyncio.create_task(host.switch("broken"))
+    while host.state is EngineState.READY:
+        await asyncio.sleep(0)
+    await asyncio.gather(*(ask(number) for number in range(4)))
+    assert "已恢复 a" in (await switching).zh
+    assert order == [0, 1, 2, 3]
+    await host.stop()
+
+
+async def test_a_dead_engine_sends_those_who_wait_away() -> None:
+    """At once, with its own sentence, which names no folder of this machine."""
+    shop = Workshop()
+    shop.broken.add("a")
+    host = launched(shop)
+    with pytest.raises(EngineDead, match="显存不够。"):
+        async with host.limiter.slot(lambda place: None):
+            pass
+    host._set(
+        EngineState.DEAD, Words("脚本 /srv/office/x.toml 无法读取。", "The script /srv/office/x.toml cannot be read.")
+    )
+    assert host.reason == Words("脚本 x.toml 无法读取。", "The script x.toml cannot be read.")
+    host._set(EngineState.DEAD, Words("连不上 http://127.0.0.1:8001/v1。", "No answer from http://127.0.0.1:8001/v1."))
+    assert host.reason == Words("连不上 http://127.0.0.1:8001/v1。", "No answer from http://127.0.0.1:8001/v1.")
+    await host.stop()
+
+
+async def test_the_profile_of_a_dead_engine_is_tried_once() -> None:
+    """Switching to what failed already: one attempt, one sentence."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    shop.broken.add("a")
+    assert (await host.restart()).zh.startswith("引擎没有启动起来。")
+    shop.tried.clear()
+    words = await host.switch("a")
+    assert words.zh == "a 启动失败，引擎已停止。原因：显存不够。"
+    assert shop.tried == ["a"]
+    assert host.state is EngineState.DEAD
+    await host.stop()
+
+
+async def test_warnings_end_with_the_engine() -> None:
+    """Nothing is warned of while there is no engine; a look that comes back late changes nothing."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    for alarm in Alarm:
+        host.alarms[alarm] = Words("警告", "warning")
+    host.report_death(shop.made[0][1])
+    assert host.alarms == {}
+    assert host.vitals().alarms == {}
+    await host.stop()
+
+
+async def test_plans_are_made_off_the_event_loop() -> None:
+    """Asking the driver and reading model files would hold everybody's answers up."""
+    shop, threads = Workshop(), list[int]()
+
+    def plan_for(profile: str) -> Plan:
+        threads.append(threading.get_ident())
+        return shop.plan_for(profile)
+
+    host = EngineHost(plan_for, "a", shop.steps.append)
+    host.launch()
+    await host.planned()
+    assert host.limiter.concurrent == 2
+    await host.reason_for("b")
+    await host.switch("b")
+    assert len(threads) == 4
+    assert threading.get_ident() not in threads
+    await host.stop()
+
+
+async def test_fifty_panels_share_one_look() -> None:
+    """The vitals are gathered once for all who ask within a second, and anew when something happens."""
+    shop = Workshop()
+    host = launched(shop)
+    await until(host, EngineState.READY)
+    first = host.vitals()
+    assert all(host.vitals() is first for _ in range(50))
+    host.report_death(shop.made[0][1])
+    assert host.vitals() is not first
     await host.stop()

@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from types import ModuleType
 import psutil
 import pytest
 
-from engine import child, orphans
+from engine import child, inprocess, orphans
 from engine.base import EngineState, Loading, Sampling
 from engine.errors import (
     ConfigurationError,
@@ -210,3 +211,13 @@ def test_after_the_app_was_killed(tiny_model: Path, tmp_path: Path) -> None:
     assert "VLLM::EngineCore" in [orphan.name for orphan in found]
     assert all(orphan.app_pid == app.pid for orphan in found)
     assert alive == []
+
+
+def test_what_a_load_sets_is_not_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of one profile's is gone for the next one's; the user's own stays, and wins."""
+    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
+    monkeypatch.setenv("DO_NOT_TRACK", "0")
+    with inprocess._exported({"VLLM_CPU_KVCACHE_SPACE": "2", "DO_NOT_TRACK": "1"}):
+        assert (os.environ["VLLM_CPU_KVCACHE_SPACE"], os.environ["DO_NOT_TRACK"]) == ("2", "0")
+    assert "VLLM_CPU_KVCACHE_SPACE" not in os.environ
+    assert os.environ["DO_NOT_TRACK"] == "0"

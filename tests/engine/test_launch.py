@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from engine import launch
 from engine.launch import vllm_environment, vllm_options
 from engine.profiles import load_profiles
 
@@ -21,3 +22,26 @@ def test_graphs_on_a_card_and_eager_on_a_cpu() -> None:
     profiles = load_profiles()
     eager = {name: vllm_options("m", "m", profile, 4096)["enforce_eager"] for name, profile in profiles.items()}
     assert eager == {name: name == "cpu" for name in profiles}
+
+
+@pytest.mark.parametrize(
+    ("order", "number", "expected"),
+    [
+        (None, None, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}),
+        (None, 1, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}),
+        ("PCI_BUS_ID", 1, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}),
+        ("FASTEST_FIRST", 1, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}),
+    ],
+)
+def test_cards_are_numbered_as_the_driver_does(
+    monkeypatch: pytest.MonkeyPatch, order: str | None, number: int | None, expected: dict[str, str]
+) -> None:
+    """The engine gets the card that was detected; a number only where it means the same to CUDA."""
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    if order:
+        monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
+    monkeypatch.setattr(launch, "card_to_choose", lambda: number)
+    profiles = load_profiles()
+    given = vllm_environment(profiles["a10"], is_local=True)
+    assert {name: value for name, value in given.items() if name.startswith("CUDA")} == expected
+    assert not any(name.startswith("CUDA") for name in vllm_environment(profiles["cpu"], is_local=True))

@@ -6,8 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from engine.errors import EngineBusy
+from engine.errors import EngineBusy, EngineDead, StreamBroken
 from engine.limits import Limiter, Place
+from engine.words import Words
 
 
 @pytest.fixture(autouse=True)
@@ -257,10 +258,10 @@ async def test_a_thousand_waiting_are_told_once_a_period(monkeypatch: pytest.Mon
         async with limiter.slot(hear):
             await (events[n] if n < len(events) else release).wait()
 
+    began = time.monotonic()
     tasks = [asyncio.create_task(visit(n)) for n in range(1028)]
     await settle()
-    assert (limiter.waiting, told) == (1024, 1024)
-    began = time.monotonic()
+    assert limiter.waiting == 1024
     for event in events:
         event.set()
         await settle()
@@ -268,3 +269,77 @@ async def test_a_thousand_waiting_are_told_once_a_period(monkeypatch: pytest.Mon
     assert limiter.waiting == 924
     release.set()
     await asyncio.gather(*tasks)
+
+
+async def test_closed_it_admits_nobody_and_counts_everybody() -> None:
+    """Those who would have had a slot wait too; beyond them and the queue, the refusal is immediate; no estimate."""
+    limiter, release, told = Limiter(2, 1), asyncio.Event(), list[Place]()
+    limiter.close()
+    limiter._held.append(5.0)
+    started: list[int] = []
+    tasks = [asyncio.create_task(hold(limiter, told, started, n, release)) for n in range(3)]
+    await settle()
+    assert (limiter.running, limiter.waiting) == (0, 3)
+    assert {place.seconds for place in told} == {None}
+    with pytest.raises(EngineBusy):
+        async with limiter.slot(lambda place: None):
+            pass
+    limiter.open()
+    await settle()
+    assert (started, limiter.waiting) == ([0, 1], 1)
+    release.set()
+    await asyncio.gather(*tasks)
+    assert started == [0, 1, 2]
+
+
+async def test_the_queue_outlives_a_restart() -> None:
+    """Closed, given other limits, opened: those who waited come first, in their order, then those who came meanwhile."""
+    limiter, release = Limiter(1, 5), asyncio.Event()
+    started: list[int] = []
+    tasks = [asyncio.create_task(hold(limiter, [], started, n, release)) for n in range(3)]
+    await settle()
+    limiter.close()
+    release.set()
+    await limiter.idle()
+    limiter.resize(2, 5)
+    tasks += [asyncio.create_task(hold(limiter, [], started, n, release)) for n in (3, 4)]
+    await settle()
+    assert started == [0]
+    limiter.open()
+    await asyncio.gather(*tasks)
+    assert started == [0, 1, 2, 3, 4]
+
+
+async def test_closed_for_good_it_sends_all_away() -> None:
+    """Those who wait and those who come get the reason at once; the one that is cancelled in that step too is quiet."""
+    limiter, release = Limiter(1, 5), asyncio.Event()
+    limiter.close()
+    tasks = [asyncio.create_task(hold(limiter, [], [], n, release)) for n in range(3)]
+    await settle()
+    limiter.close(Words("引擎没了。", "Gone."))
+    tasks[1].cancel()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(end) for end in ends] == [EngineDead, asyncio.CancelledError, EngineDead]
+    with pytest.raises(EngineDead, match="引擎没了。"):
+        async with limiter.slot(lambda place: None):
+            pass
+    limiter.open()
+    release.set()
+    await hold(limiter, [], [], 9, release)
+    assert (limiter.running, limiter.waiting) == (0, 0)
+
+
+async def test_the_estimate_is_of_answers_alone() -> None:
+    """Slots whose answer failed do not count, nor does the time in which a slot's holder waited for the engine."""
+    clock = Clock()
+    limiter = Limiter(1, 5, clock)
+    with suppress(StreamBroken):
+        async with limiter.slot(lambda place: None):
+            raise StreamBroken(Words("断了。", "Broken."))
+    assert list(limiter._held) == []
+    async with limiter.slot(lambda place: None):
+        clock.now += 100
+        limiter.close()
+        limiter.open()
+        clock.now += 7
+    assert list(limiter._held) == [7.0]

@@ -1,4 +1,4 @@
-"""Admission under any crowd: arrivals, departures, people giving up, other limits; also a hundred at once."""
+"""Admission under any crowd: arrivals, departures, people giving up, other limits, closed and opened; also a hundred at once."""
 
 import asyncio
 from typing import Literal
@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from engine.errors import EngineBusy
 from engine.limits import Limiter, Place, Ticket
 
-Act = tuple[Literal["arrive", "finish", "give up", "resize", "turn", "snatch"], int]
+Act = tuple[Literal["arrive", "finish", "give up", "resize", "turn", "snatch", "close", "open"], int]
 acts: st.SearchStrategy[Act] = st.one_of(
     st.tuples(st.just("arrive"), st.just(0)),
     st.tuples(st.just("arrive"), st.just(0)),
     st.tuples(st.sampled_from(["finish", "give up", "resize"]), st.integers(0, 1_000_000)),
     st.tuples(st.just("turn"), st.integers(1, 3)),
     st.tuples(st.just("snatch"), st.integers(0, 1_000_000)),
+    st.tuples(st.sampled_from(["close", "open"]), st.just(0)),
 )
 
 FULL_HOUSE: list[Act] = [("arrive", 0)] * 108
@@ -28,7 +29,7 @@ class Watched(Limiter):
     overfull = False
 
     def _start(self, ticket: Ticket) -> None:
-        self.overfull = self.overfull or self.running >= self.concurrent
+        self.overfull = self.overfull or self.running >= self.concurrent or not self._is_open
         super()._start(ticket)
 
 
@@ -77,6 +78,10 @@ class Crowd:
             self.tasks.append(asyncio.create_task(self.visit(len(self.tasks))))
         elif what == "resize":
             self.limiter.resize(1 + choice % 5, choice % 7)
+        elif what == "close":
+            self.limiter.close()
+        elif what == "open":
+            self.limiter.open()
         elif what == "finish" and self.running:
             self.done[self.running[choice % len(self.running)]].set()
         elif what == "give up" and self.tasks:
@@ -95,10 +100,13 @@ class Crowd:
             await asyncio.sleep(0)
         assert self.limiter.running == len(self.running)
         assert self.limiter.waiting == len(self.waiting)
-        assert not self.waiting or len(self.running) >= self.limiter.concurrent  # nobody waits beside a free slot
+        has_room = self.limiter._is_open and len(self.running) < self.limiter.concurrent
+        assert not self.waiting or not has_room  # nobody waits beside a free slot
 
     async def go_home(self) -> None:
         """All who run finish, until nobody is left."""
+        self.limiter.open()
+        await self.settle()
         while self.running or self.waiting:
             for number in self.running:
                 self.done[number].set()

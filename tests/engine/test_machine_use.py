@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from blockbuster import BlockBuster
 
+from engine.factory import planner
 from engine.gpu_use import Gpu, GpuUse
-from engine.machine_use import Machine
+from engine.machine_use import Machine, MachineUse, Where
+from engine.settings import Settings
 
 
 class NVMLError(Exception):
@@ -34,6 +36,12 @@ class Driver:
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
         return self._say("handle", index)
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 1
+
+    def nvmlDeviceGetCudaComputeCapability(self, device: Any) -> tuple[int, int]:
+        return 8, 6
 
     def nvmlDeviceGetMigMode(self, device: Any) -> Any:
         raise NVMLError
@@ -97,3 +105,35 @@ async def test_one_reading_serves_all_who_ask(monkeypatch: pytest.MonkeyPatch, u
     machine = Machine()
     readings = await asyncio.gather(*(asyncio.to_thread(machine.read) for _ in range(5)))
     assert all(reading is readings[0] for reading in readings)
+
+
+@pytest.mark.parametrize(
+    ("where", "on_gpu", "seen"),
+    [
+        (Where.INSIDE, True, MachineUse(GpuUse(1, 2, 0.5), 1000, 0.1)),
+        (Where.INSIDE, False, MachineUse(None, 1000, 0.1)),
+        (Where.BESIDE, False, MachineUse(GpuUse(1, 2, 0.5))),
+        (Where.ELSEWHERE, False, MachineUse(None)),
+    ],
+)
+def test_what_is_the_engines(where: Where, on_gpu: bool, seen: MachineUse) -> None:
+    """A server on this machine uses its card; a server's memory is not in ours, nor another machine's card here."""
+    assert MachineUse(GpuUse(1, 2, 0.5), 1000, 0.1).of(where, on_gpu) == seen
+
+
+@pytest.mark.parametrize(
+    ("address", "where"),
+    [
+        (None, Where.INSIDE),
+        ("http://127.0.0.1:8001/v1", Where.BESIDE),
+        ("http://localhost:8001/v1/", Where.BESIDE),
+        ("http://[::1]:8001/v1", Where.BESIDE),
+        ("http://0.0.0.0:8001/v1", Where.BESIDE),
+        ("http://192.168.1.9:8001/v1", Where.ELSEWHERE),
+        ("https://models.example.com/v1", Where.ELSEWHERE),
+    ],
+)
+def test_where_the_engine_runs(address: str | None, where: Where) -> None:
+    """By the address of the server; without one it is here."""
+    backend = "server" if address else "scripted"
+    assert planner(Settings(engine_backend=backend, engine_base_url=address))("auto").where is where

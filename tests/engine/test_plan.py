@@ -79,7 +79,11 @@ def test_a_derived_card(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     assert len(found["profiles"]) == len(load_profiles()) + 1
     assert "RTX 3060" in found["profiles"][0]["title"]
     assert plan.main([]) == 0
-    assert capsys.readouterr().out.splitlines()[3].startswith("▶ a10（推导）")
+    assert capsys.readouterr().out.splitlines()[3].startswith("▶ auto:a10（推导）")
+    (shipped,) = as_json(capsys, "--profile", "a10")["profiles"]
+    assert shipped["title"] == load_profiles()["a10"].title
+    (here,) = as_json(capsys, "--profile", "auto")["profiles"]
+    assert here["name"] == "auto:a10"
 
 
 def test_json_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,6 +134,8 @@ def test_a_folder(capsys: pytest.CaptureFixture[str], tiny_model: Path, tmp_path
         (["--model", "/nowhere/at/all"], "不存在"),
         (["--model", "what is this"], "owner/name"),
         (["--profile", "a11"], "a100-40g"),
+        (["--profil", "a10", "--jsn"], "不认识的参数 --jsn。用法见 python -m engine.plan --help。"),
+        (["--model"], "参数 --model 后面缺少值。"),
         (["--picture", "plan.pdf"], ".svg 或 .png"),
         (["--picture", "nowhere/plan.svg"], "不能写入"),
     ],

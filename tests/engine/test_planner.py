@@ -21,7 +21,7 @@ from engine.footprint import Footprint
 from engine.hardware import Card
 from engine.known_model import SHIPPED
 from engine.planner import MemoryPlan, plan
-from engine.profiles import load_profiles
+from engine.profiles import choose, load_profiles
 from tests.engine.backends import ROOT
 from tests.engine.shapes import GEMMA_3, QWEN_2, make_model
 
@@ -228,18 +228,69 @@ class TestRefusals:
         card = replace(A10, free_mib=11_000)
         found = planned("a10", card)
         (words,) = found.refusals
-        assert "显存空闲 10.7 GiB，配置 a10 需要 20.5 GiB" in words.zh
+        assert "显存空闲 10.7 GiB，配置 a10 需要 20.3 GiB" in words.zh
         assert found.waits_for_memory
         share = re.search(r"ENGINE_GPU_UTILIZATION=(0\.\d+)", words.zh)
         assert share
         assert share[1] in words.en
-        assert planned("a10", card, gpu_memory_utilization=float(share[1])).refusals == ()
-        assert planned("a10", card, gpu_memory_utilization=float(share[1]) + 0.01).refusals
+        fitting = planned("a10", card, gpu_memory_utilization=float(share[1]))
+        assert (fitting.refusals, fitting.warnings) == ((), ())
+        tight = planned("a10", card, gpu_memory_utilization=float(share[1]) + 0.01)
+        assert tight.refusals or tight.warnings
 
     def test_a_share_that_was_too_much(self) -> None:
         """On an H200 with 69.3 GiB free vLLM took its share of 0.49, and had no memory left for the graphs."""
         (words,) = planned("h200", replace(H200, free_mib=70_949), max_concurrent=256).refusals
         assert "ENGINE_GPU_UTILIZATION=0.48" in words.zh
+
+    def test_between_the_share_and_all_that_is_taken(self) -> None:
+        """vLLM would start and may lack memory later: a warning with the share that is safe, and with it none."""
+        model, profile = footprint.of_config(QWEN_7B, "bfloat16"), replace(PROFILES["a10"], max_concurrent=256)
+        found = plan(model, profile, 4096, A10)
+        assert found.refusals == ()
+        (words,) = (words for words in found.warnings if "占用比例" in words.zh)
+        share = re.search(r"ENGINE_GPU_UTILIZATION=(0\.\d+)", words.zh)
+        assert share
+        assert share[0] in words.en
+        safe = plan(model, replace(profile, gpu_memory_utilization=float(share[1])), 4096, A10)
+        assert safe.refusals == ()
+        assert not any("占用比例" in words.zh for words in safe.warnings)
+
+    def test_nothing_to_close(self) -> None:
+        """On an idle card the share alone is too high: no programs are spoken of."""
+        (words,) = planned("a10", A10, gpu_memory_utilization=0.99).refusals
+        assert "nvidia-smi" not in words.zh + words.en
+        share = re.search(r"ENGINE_GPU_UTILIZATION=(0\.\d+)", words.zh)
+        assert share
+        assert planned("a10", A10, gpu_memory_utilization=float(share[1])).refusals == ()
+
+    @pytest.mark.parametrize(
+        ("card", "starts_beside_a_desktop"),
+        [
+            (A10, True), (H200, True),
+            (Card("Tesla T4", 15360, 15095, (7, 5), "580", 265), True),
+            (Card("Tesla V100-SXM2-16GB", 16384, 16144, (7, 0), "550", 240), True),
+            (Card("NVIDIA L4", 23034, 22565, (8, 9), "580", 469), True),
+            (Card("NVIDIA GeForce RTX 3050", 8192, 7977, (8, 6), "580", 215), True),
+            (Card("NVIDIA GeForce RTX 3060", 12288, 12042, (8, 6), "580", 246), True),
+            (Card("NVIDIA GeForce RTX 4090", 24564, 24080, (8, 9), "580", 484), True),
+            (Card("NVIDIA GeForce GTX 1650", 4096, 3904, (7, 5), "580", 192), False),
+            (Card("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 4864, 4851, (8, 0), "580", 0), False),
+        ],
+        ids=lambda value: value.name if isinstance(value, Card) else "",
+    )  # fmt: skip
+    def test_no_card_is_refused_that_vllm_would_take(self, card: Card, starts_beside_a_desktop: bool) -> None:
+        """ERNIE as derived for the card: idle, with nothing to say; beside 500 MiB of a desktop, where vLLM's own
+        condition (a free memory of its share) holds."""
+        profile = choose("auto", card).profile
+        idle = plan(ernie(profile.dtype), profile, 4096, card)
+        assert (idle.refusals, idle.warnings) == ((), ())
+        free = card.free_mib - 500
+        assert (free >= profile.gpu_memory_utilization * card.usable_mib) is starts_beside_a_desktop
+        beside = plan(ernie(profile.dtype), profile, 4096, replace(card, free_mib=free))
+        assert (beside.refusals == ()) is starts_beside_a_desktop
+        said = [words.zh for words in (*beside.refusals, *beside.warnings)]
+        assert all("ENGINE_GPU_UTILIZATION=" in words for words in said)
 
     def test_nearly_all_is_taken(self) -> None:
         """Where no utilisation would do, how much has to be freed."""
@@ -318,4 +369,22 @@ class TestRefusals:
     def test_bandwidth_may_be_the_first_limit(self) -> None:
         """A slow memory and many long chats: each answer would be slower than its reader."""
         found = planned("a10", A10, max_concurrent=2000, bandwidth_gb_s=50.0)
-        assert "显存带宽" in found.limit.zh
+        assert re.search(r"显存带宽，[1-9]\d* 个满对话起", found.limit.zh)
+
+    def test_even_one_answer_is_slow(self) -> None:
+        """Where the weights alone are more than a step's bandwidth no number of chats is given."""
+        model = footprint.of_config(QWEN_7B, "bfloat16")
+        found = plan(model, replace(PROFILES["a10"], bandwidth_gb_s=200.0), 4096, A10)
+        assert found.limit.zh == "显存带宽，单个对话也慢于 20 词元/秒"
+        assert "single chat" in found.limit.en
+
+    def test_a_sliding_layer_reads_its_window_only(self) -> None:
+        """As many keys and values as it keeps: the same bandwidth carries more chats."""
+        profile = replace(PROFILES["a10"], bandwidth_gb_s=50.0, max_concurrent=2000)
+        sliding = replace(ernie(), windows=(512,) * 18)
+        counts = []
+        for model in (ernie(), sliding):
+            found = re.search(r"显存带宽，(\d+)", plan(model, profile, 4096, A10).limit.zh)
+            assert found
+            counts.append(int(found[1]))
+        assert counts[1] == pytest.approx(8 * counts[0], rel=0.1)

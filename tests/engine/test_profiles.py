@@ -120,7 +120,13 @@ def test_an_unknown_card_gets_a_derived_one(
 ) -> None:
     """The nearest of the same number format, scaled down with the memory, and the reason says that it is derived."""
     choice = match(name, memory_mib, capability, PROFILES)
-    assert (choice.profile.name, choice.profile.dtype, choice.profile.max_concurrent) == (near, dtype, concurrent)
+    assert (choice.profile.name, choice.profile.dtype, choice.profile.max_concurrent) == (
+        f"auto:{near}",
+        dtype,
+        concurrent,
+    )
+    assert choice.profile.name not in PROFILES
+    assert choice.profile.derived_for == name
     assert "推导" in choice.reason.zh
     assert "derived" in choice.reason.en
 
@@ -224,6 +230,12 @@ class TestOwnFile:
             ("[a10]\nname_pattern = '('", "name_pattern 的值 '(' 不可用，应为正则表达式"),
             ("[a10.dtype]\nvalue = 'int4'", "dtype 的值 'int4' 不可用，应为bfloat16"),
             ("[a10.dtype]\nvalu = 'half'", "不认识的 valu，是不是 value？"),
+            ("[a10]\ngpu_memory_utilization = 0", "的 [a10] 中 gpu_memory_utilization 的值 0 不可用，显卡的应大于 0。"),
+            ("[a10]\nmemory_gib = 0", "的 [a10] 中 memory_gib 的值 0 不可用，显卡的应大于 0。"),
+            ("[a10]\nmemory_gib = inf", "的 [a10] 中 memory_gib 的值 inf 不可用，应为显存"),
+            ("[a10]\nmemory_gib = nan", "的 [a10] 中 memory_gib 的值 nan 不可用"),
+            ("[a10]\nbandwidth_gb_s = inf", "的 [a10] 中 bandwidth_gb_s 的值 inf 不可用"),
+            ("[a10]\nmemory_gib = 1e308", "的 [a10] 中 memory_gib 的值 1e+308 不可用"),
             ("[mine]\nmemory_gib = 8", "的 [mine] 缺少 capability（计算能力，例如 [8, 6]）。"),
             ("[mine]\nmax_concurrent = {}", "的 [mine] 缺少 memory_gib"),
             ("a10 = 3", "中的 a10 应在一个表里"),

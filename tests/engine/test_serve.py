@@ -83,6 +83,16 @@ def test_another_machines_address_is_refused(capsys: pytest.CaptureFixture[str])
     assert "192.0.2.1:8001" in capsys.readouterr().err
 
 
+def test_an_unknown_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """In Chinese, with what was meant beside it."""
+    assert serve.main(["--port", "x"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "参数 --port 的值 x 不可用。用法见 python -m engine.serve --help。",
+        "argument --port: invalid int value: 'x'. See python -m engine.serve --help.",
+    ]
+
+
 def test_an_unknown_profile_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence and no traceback."""
     assert serve.main(["--profile", "a11", "--print"]) == 1
