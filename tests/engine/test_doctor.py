@@ -170,6 +170,7 @@ class TestMachine:
         """Memory that does not hold weights and KV cache is told with the numbers, and stops the start."""
         memory = type("Memory", (), {"available": 2 * 2**30, "total": 8 * 2**30})
         monkeypatch.setattr("psutil.virtual_memory", memory)
+        monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)  # set for the tiny models of other tests
         (problem,) = doctor.room(Settings(engine_profile="cpu"), None)[1]
         assert problem.stops
         assert "可用内存 2.0 GiB" in problem.words.zh
