@@ -71,6 +71,15 @@ class Settings(BaseSettings):
         None, description="页面上可否切换显卡配置、重新启动引擎；默认仅当只监听本机、也不在反向代理之后时可以"
     )
     engine_script: Path | None = Field(None, description="scripted 引擎播放的脚本（TOML）；默认内置示例")
+    knowledge_dir: Path | None = Field(None, description="资料库所在的文件夹；默认 DATA_DIR 下的 knowledge")
+    knowledge_embedder: str = Field(
+        "bundled", description="语义检索：bundled（自带 multilingual-e5-small）、none，或 OpenAI 兼容的向量服务地址"
+    )
+    knowledge_embedder_model: str | None = Field(None, description="向量服务的模型名；默认取服务列出的第一个")
+    knowledge_embedder_key: str | None = Field(None, description="向量服务的密钥")
+    knowledge_allow_edit: bool | None = Field(
+        None, description="页面上可否增删公共资料库的文件；默认仅当只监听本机、也不在反向代理之后时可以"
+    )
     data_dir: Path = Field(Path(".data"), description="运行中写入的一切（默认在 app.py 旁）")
 
     @property
@@ -79,6 +88,11 @@ class Settings(BaseSettings):
         if self.engine_backend == "auto":
             return "server" if self.engine_base_url else "inprocess"
         return self.engine_backend
+
+    @property
+    def library(self) -> Path:
+        """The folder of the knowledge library."""
+        return self.knowledge_dir or self.data_dir / "knowledge"
 
     def unwritable(self) -> Words | None:
         """What is wrong with DATA_DIR; None where it can be written."""

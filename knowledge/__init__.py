@@ -1,0 +1,1 @@
+"""Files in, cited passages out."""
