@@ -97,7 +97,7 @@ class TestRefusing:
             ("ENGINE_MODLE", "ENGINE_MODEL"),
             ("ENGINE_BASEURL", "ENGINE_BASE_URL"),
             ("DESK_XYZZY", None),
-            ("KNOWLEDGE_XYZZY", None),
+            ("KNOWLEDGE_DRI", "KNOWLEDGE_DIR"),
         ],
     )
     @pytest.mark.parametrize("source", ["file", "environment"])
