@@ -49,6 +49,15 @@ def refusal(status: int, message: str, window: int) -> ZhidaError:
     return RequestRejected(_sentence(status))
 
 
+def refused(frame: object, window: int) -> ZhidaError:
+    """The error for an error frame that came in place of an answer: OpenAI's object, or just a sentence."""
+    body = frame if isinstance(frame, dict) else {"message": frame}
+    code = body.get("code")
+    return refusal(
+        code if isinstance(code, int) else HTTPStatus.INTERNAL_SERVER_ERROR, str(body.get("message")), window
+    )
+
+
 def too_long(message: str, window: int) -> PromptTooLong:
     """The sizes in the message. If only prompt and reply together are too much, the limit is what the reply leaves."""
     limit, size, reply = _number(LIMIT, message) or window, _number(SIZE, message), _number(REPLY, message)

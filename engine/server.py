@@ -3,23 +3,23 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import httpx2
 from openai import (
     APIConnectionError,
-    APIError,
     APIStatusError,
     APITimeoutError,
+    AsyncAPIResponse,
     AsyncOpenAI,
-    AsyncStream,
     ContentFilterFinishReasonError,
     OpenAIError,
 )
-from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from engine.answer import BROKEN, FILTERED, Answer
@@ -38,7 +38,8 @@ from engine.counting import Counter, local_counter
 from engine.demo import QWEN
 from engine.endpoint import Card, Endpoint, Tokenized, is_local
 from engine.errors import ConfigurationError, EngineDead, EngineTimeout, RequestRejected, StreamBroken, ZhidaError
-from engine.refusals import GARBLED, SICK, SILENT, not_a_server, obstacle, refusal, unreachable
+from engine.frames import Frame, Frames
+from engine.refusals import GARBLED, SICK, SILENT, not_a_server, obstacle, refusal, refused, unreachable
 from engine.words import Words
 
 log = logging.getLogger(__name__)
@@ -73,9 +74,6 @@ def translate(error: Exception, window: int = 0, answering: bool = False) -> Zhi
             return refusal(error.response.status_code, error.response.text, window)
         case ContentFilterFinishReasonError():
             return RequestRejected(FILTERED)
-        case APIError() if isinstance(error.body, dict) and not answering:  # an error frame in place of an answer
-            code = error.body.get("code")
-            return refusal(code if isinstance(code, int) else 500, error.message, window)
         case _:
             return StreamBroken(BROKEN) if answering else RequestRejected(GARBLED)
 
@@ -199,12 +197,14 @@ class ServerEngine:
             raise EngineDead(self._reason)
         answer = Answer()
         try:
-            async with asyncio.timeout(FIRST_CHUNK_S):
-                longest = min(sampling.max_tokens, await self._room(messages))
-                response = await self._ask(messages, replace(sampling, max_tokens=longest), request_id)
-            async with response:
-                while chunk := await _next(response, answer):
-                    if text := _take(chunk, answer):
+            async with contextlib.AsyncExitStack() as open_response:
+                async with asyncio.timeout(FIRST_CHUNK_S):
+                    longest = min(sampling.max_tokens, await self._room(messages))
+                    asked = self._ask(messages, replace(sampling, max_tokens=longest), request_id)
+                    response = await open_response.enter_async_context(asked)
+                received, frames = response.iter_bytes(), Frames()
+                while not frames.done and (piece := await _next(received, answer)):
+                    if text := "".join([self._take(frame, answer) for frame in frames.feed(piece)]):
                         yield Delta(text)
             if answer.finish is None:
                 raise StreamBroken(BROKEN)
@@ -286,10 +286,11 @@ class ServerEngine:
             return None
         return None if tokenized is None else Usage(prompt_tokens, tokenized.count)
 
-    async def _ask(
+    def _ask(
         self, messages: Sequence[ChatMessage], sampling: Sampling, request_id: str
-    ) -> AsyncStream[ChatCompletionChunk]:
-        return await self._openai.chat.completions.create(
+    ) -> AbstractAsyncContextManager[AsyncAPIResponse[Any]]:
+        """The raw response: what the client makes of every token costs more than all else (engine/frames.py)."""
+        return self._openai.chat.completions.with_streaming_response.create(
             model=self._info.model,
             messages=cast(list[ChatCompletionMessageParam], list(messages)),  # one type for all roles, not one a role
             stream=True,
@@ -301,26 +302,23 @@ class ServerEngine:
             extra_headers={"X-Request-Id": request_id},
         )
 
+    def _take(self, frame: Frame, answer: Answer) -> str:
+        """Hand a frame's parts to `answer`. Raises what an error frame means."""
+        if frame.error:
+            raise StreamBroken(BROKEN) if answer.begun else refused(frame.error, self._info.window)
+        usage = Usage(frame.usage.prompt_tokens, frame.usage.completion_tokens) if frame.usage else None
+        return answer.take(frame.content, frame.finish_reason, usage)
 
-async def _next(response: AsyncStream[ChatCompletionChunk], answer: Answer) -> ChatCompletionChunk | None:
-    """The next chunk, None at the end; after the finish reason, silence and a lost connection are ends too."""
+
+async def _next(received: AsyncIterator[bytes], answer: Answer) -> bytes:
+    """What arrives next, nothing at the end; after the finish reason, silence and a lost connection are ends too."""
     if answer.complete:
-        return None
+        return b""
     patience = USAGE_S if answer.finish else NEXT_CHUNK_S if answer.begun else FIRST_CHUNK_S
     try:
         async with asyncio.timeout(patience):
-            return await anext(response)
-    except StopAsyncIteration:
-        return None
-    except (TimeoutError, APIConnectionError):
+            return await anext(received, b"")
+    except (TimeoutError, httpx2.RequestError):
         if answer.finish:
-            return None
+            return b""
         raise
-
-
-def _take(chunk: ChatCompletionChunk, answer: Answer) -> str:
-    """Hand a chunk's parts to `answer`; some servers send null where there should be a list or an object."""
-    usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens) if chunk.usage else None
-    choice = chunk.choices[0] if chunk.choices else None
-    content = choice.delta.content if choice and choice.delta else None
-    return answer.take(content, choice.finish_reason if choice else None, usage)
