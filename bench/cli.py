@@ -1,4 +1,4 @@
-"""The command line: `python -m bench engine|app|tables|crosscheck`."""
+"""The command line: `python -m bench engine|app|tables|crosscheck|knowledge`."""
 
 import argparse
 import asyncio
@@ -48,6 +48,7 @@ def _parser() -> Parser:
     _app(commands)
     _tables(commands)
     _crosscheck(commands)
+    _knowledge(commands)
     return parser
 
 
@@ -105,6 +106,27 @@ def _crosscheck(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser.set_defaults(run=crosscheck.run)
 
 
+def _knowledge(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = commands.add_parser(
+        "knowledge",
+        help="资料库：检索、拒答、引用的准确程度",
+        description="把自带的公司文件建成资料库，问自带的问题，报告检索、拒答、引用的准确程度和用时。",
+    )
+    parser.add_argument("--embedder", default="both", help="bundled、none、both（默认，两者并列），或向量服务的地址")
+    parser.add_argument(
+        "--answers", type=_whole, metavar="N", help="再由引擎回答报告半中均匀选出的 N 题（0：全部），检查引用"
+    )
+    parser.add_argument("--fit", action="store_true", help="先在拟合半上重新拟合拒答的门槛，写入 knowledge/gate.json")
+    _save(parser)
+    parser.set_defaults(run=_run_knowledge)
+
+
+async def _run_knowledge(arguments: argparse.Namespace) -> int:
+    from bench.knowledge import command  # it makes files with packages that only `make test` installs
+
+    return await command.run(arguments)
+
+
 def _load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--concurrency", type=_levels, default=CONCURRENCY, help=f"各级并发，逗号分开（默认 {CONCURRENCY}）"
@@ -143,6 +165,10 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise refused(f"{text!r} 不是正整数。", f"{text!r} is not a positive whole number.")
     return int(text)
+
+
+def _whole(text: str) -> int:
+    return 0 if text == "0" else _count(text)
 
 
 def _positive(text: str) -> float:

@@ -24,7 +24,11 @@ _MERGES = 10_000
 def read(path: Path) -> Reading:
     """Raises FileRefused for a zip that inflates too far; openpyxl's own errors for one that is no workbook."""
     archives.check(path)
-    book = load_workbook(path, read_only=True, data_only=True)
+    with path.open("rb") as file:  # by its path, openpyxl refuses a file without its suffix
+        return _read(load_workbook(file, read_only=True, data_only=True))
+
+
+def _read(book: Any) -> Reading:
     blocks, warnings, hidden = list[Block](), list[Words](), list[str]()
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
