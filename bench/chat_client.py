@@ -3,9 +3,10 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 import socketio
@@ -20,12 +21,15 @@ class ChatClient:
     are, and the answer's first text is the last to be.
     """
 
-    def __init__(self, url: str, language: str = "zh-CN") -> None:
+    def __init__(self, url: str, language: str = "zh-CN", profile: str = "") -> None:
+        """`profile`: the name of the kind of chat; the page's default without."""
         self.url, self.session_id = url, str(uuid.uuid4())
+        self._profile = profile
         self.messages: dict[str, str] = {}
         self.kinds: dict[str, str] = {}
         self.replaced_at: dict[str, float] = {}
         self.footers: dict[str, dict[str, Any]] = {}
+        self.elements: dict[str, dict[str, Any]] = {}
         self.actions: list[dict[str, Any]] = []
         self.settings: list[dict[str, Any]] = []
         self.busy = False
@@ -38,6 +42,8 @@ class ChatClient:
 
     async def __aenter__(self) -> Self:
         auth = {"sessionId": self.session_id, "clientType": "webapp", "userEnv": "{}"}
+        if self._profile:
+            auth["chatProfile"] = quote(self._profile)
         headers = {"Accept-Language": self._language}
         await self._socket.connect(
             self.url, socketio_path="/ws/socket.io", auth=auth, headers=headers, transports=["websocket"]
@@ -60,13 +66,25 @@ class ChatClient:
         """Close the tab."""
         await self._socket.disconnect()
 
-    async def send(self, text: str, question_id: str | None = None) -> str:
-        """Send a question; returns its id."""
+    async def new_chat(self) -> None:
+        """Leave this chat for a new one, as the page's button does."""
+        await self._socket.emit("clear_session")
+        await self._socket.disconnect()
+
+    async def send(self, text: str, question_id: str | None = None, files: Sequence[str] = ()) -> str:
+        """Send a question, with the ids of files that were uploaded; returns its id."""
         question_id = question_id or str(uuid.uuid4())
+        references = [{"id": file} for file in files] or None
         await self._socket.emit(
-            "client_message", {"message": self._user_message(question_id, text), "fileReferences": None}
+            "client_message", {"message": self._user_message(question_id, text), "fileReferences": references}
         )
         return question_id
+
+    async def upload(self, name: str, content: bytes, kind: str = "application/octet-stream") -> httpx.Response:
+        """Send a file for the next message; the answer's JSON has its id, or why it is refused."""
+        async with httpx.AsyncClient(trust_env=False, timeout=60, headers={"Accept-Language": self._language}) as http:
+            address = f"{self.url}/project/file?session_id={self.session_id}"
+            return await http.post(address, files={"file": (name, content, kind)})
 
     async def edit(self, question_id: str, text: str) -> None:
         """Edit an old question."""
@@ -81,11 +99,12 @@ class ChatClient:
         now = {widget["id"]: widget["initial"] for widget in self.settings}
         await self._socket.call("chat_settings_change", {**now, **values})
 
-    async def press(self, action: dict[str, Any]) -> None:
-        """Press a button below a message; returns when its callback has ended."""
+    async def press(self, action: dict[str, Any]) -> Any:
+        """Press a button below a message; returns what its callback returned, when it has ended."""
         async with httpx.AsyncClient(trust_env=False, timeout=300) as http:
             reply = await http.post(f"{self.url}/project/action", json={"sessionId": self.session_id, "action": action})
             reply.raise_for_status()
+            return reply.json()["response"]
 
     def button(self, name: str) -> dict[str, Any]:
         """The newest button of a name that is still on the page."""
@@ -152,7 +171,9 @@ class ChatClient:
     def _hear_about(self, event: str, data: Any) -> None:
         """What is not a message."""
         if event == "element":
-            self.footers[data["forId"]] = data["props"]
+            self.elements[data["id"]] = data
+            if data["name"] == "AnswerFooter":
+                self.footers[data["forId"]] = data["props"]
         elif event == "action":
             self.actions.append(data)
         elif event == "remove_action":

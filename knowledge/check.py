@@ -72,7 +72,7 @@ class _Review:
 def check(answer: str, passages: Sequence[Hit], question: str) -> Checked:
     """Mark what no passage supports, add and correct citations. `passages` as the model had them: [1] is the first.
 
-    Never raises; checking what came out again changes nothing.
+    Never raises; checking prose that came out again changes nothing.
     """
     answer = re.sub(rf"\n?{MARK}", "", answer)
     review = _Review(answer, [Source(hit) for hit in passages], question)

@@ -20,6 +20,7 @@ def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGINE_BACKEND", "scripted")
     monkeypatch.setenv("ENGINE_SCRIPT", "script.toml")
     monkeypatch.setenv("ENGINE_API_KEY", "sk-secret")
+    monkeypatch.setenv("KNOWLEDGE_EMBEDDER_KEY", "sk-secret")
     for name in ("ENGINE_MODEL", "ENGINE_BASE_URL", "ENGINE_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
