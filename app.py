@@ -6,12 +6,12 @@ from typing import Any
 import chainlit as cl
 from chainlit.server import app as server
 
-# Under `-w` the engine host outlives a reload. It raises and returns its own modules' classes: keep those modules.
-sys.modules.update(getattr(server.state, "engine_modules", {}))
+# Under `-w` engine and library outlive a reload. They raise and return their own modules' classes: keep those modules.
+sys.modules.update(getattr(server.state, "kept_modules", {}))
 
-from assistant import boot, session, starters  # noqa: E402  (after the modules are back in place)
+from assistant import boot, chat_profiles, control, session, shelf, starters  # noqa: E402  (modules are back in place)
 
-server.state.engine_modules = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "engine"}
+boot.keep_modules()
 boot.prepare()
 
 
@@ -23,6 +23,11 @@ async def on_app_startup() -> None:
 @cl.on_app_shutdown
 async def on_app_shutdown() -> None:
     await boot.stop()
+
+
+@cl.set_chat_profiles
+async def set_chat_profiles(user: cl.User | None, language: str | None) -> list[cl.ChatProfile]:
+    return await chat_profiles.for_language(language or "zh-CN")
 
 
 @cl.set_starters
@@ -47,32 +52,47 @@ async def on_regenerate(action: cl.Action) -> None:
 
 @cl.action_callback("switch_profile")
 async def on_switch_profile(action: cl.Action) -> None:
-    await session.switch(str(action.payload["profile"]))
+    await control.switch(str(action.payload["profile"]))
 
 
 @cl.action_callback("keep_profile")
 async def on_keep_profile(action: cl.Action) -> None:
-    await session.keep_profile()
+    await control.keep_profile()
 
 
 @cl.action_callback("ask_switch")
 async def on_ask_switch(action: cl.Action) -> None:
-    await session.ask_switch(str(action.payload["profile"]))
+    await control.ask_switch(str(action.payload["profile"]))
 
 
 @cl.action_callback("ask_restart")
 async def on_ask_restart(action: cl.Action) -> None:
-    await session.ask_restart()
+    await control.ask_restart()
 
 
 @cl.action_callback("restart_engine")
 async def on_restart_engine(action: cl.Action) -> None:
-    await session.restart()
+    await control.restart()
 
 
 @cl.action_callback("keep_engine")
 async def on_keep_engine(action: cl.Action) -> None:
-    await session.keep_running()
+    await control.keep_running()
+
+
+@cl.action_callback("list_files")
+async def on_list_files(action: cl.Action) -> dict[str, Any]:
+    return await shelf.refresh()
+
+
+@cl.action_callback("remove_file")
+async def on_remove_file(action: cl.Action) -> dict[str, Any]:
+    return await shelf.remove(str(action.payload["origin"]), bool(action.payload["shared"]))
+
+
+@cl.action_callback("share_file")
+async def on_share_file(action: cl.Action) -> dict[str, Any]:
+    return await shelf.share(str(action.payload["origin"]))
 
 
 @cl.on_settings_update

@@ -1,13 +1,16 @@
 """Before and around the server's life: what must be right before anything loads, and the process's one EngineHost."""
 
+import asyncio
 import logging
 import sys
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chainlit.config import config
 from chainlit.server import app
 
-from assistant import guards, http
+from assistant import files_http, guards, http
+from assistant.chat import Chat
 from engine import ports
 from engine.endpoint import checked_address, is_this_machine
 from engine.errors import ConfigurationError, ZhidaError
@@ -17,6 +20,11 @@ from engine.progress import console_progress
 from engine.settings import Settings
 from engine.words import Words
 
+if TYPE_CHECKING:
+    from knowledge.library import Library
+
+KEPT = ("engine", "knowledge")
+"""Packages whose modules outlive a reload: the process's one engine and one library are made of them."""
 OPEN_WARNING = (
     "注意：监听地址是 {host}，而登录功能尚未启用：同一网络里的任何人都能使用。\n"
     "Warning: listening on {host} without sign-in: everybody on this network can use it."
@@ -34,6 +42,8 @@ def prepare() -> None:
         logging.WARNING
     )  # a console kept in a file here would report itself for ever
     http.mount(app, config.run.root_path, switch_allowed)
+    files_http.mount(app, config.run.root_path, library)
+    app.state.chat_over = _chat_over
     if not hasattr(app.state, "settings"):
         app.add_middleware(http.OwnOrigin)
         try:
@@ -60,8 +70,54 @@ def host() -> EngineHost:
     return found
 
 
+def chats() -> dict[str, Chat]:
+    """The chats that are not over, by the ids of their sessions."""
+    found: dict[str, Chat] = app.state.chats
+    return found
+
+
+async def library() -> "Library":
+    """The process's library, once it is open. Raises ZhidaError where it cannot be."""
+    opening: asyncio.Task[Library] = app.state.library
+    return await asyncio.shield(opening)
+
+
+async def _open_library() -> "Library":
+    """In the background, since its packages take seconds to import; what chats of an earlier run left goes."""
+    opened = await asyncio.to_thread(_build_library)
+    keep_modules()
+    await opened.forget_all_chats()
+    app.state.warming = asyncio.create_task(opened.warm())
+    return opened
+
+
+def _build_library() -> "Library":
+    from knowledge.embedder import choose_embedder
+    from knowledge.library import Library
+
+    chosen = choose_embedder(settings())
+    if chosen.words:
+        print(chosen.words.zh, chosen.words.en, sep="\n", flush=True)
+    return Library(settings().library, chosen.embedder)
+
+
+def keep_modules() -> None:
+    """Note the modules that app.py puts back after a reload."""
+    app.state.kept_modules = {name: module for name, module in sys.modules.items() if name.split(".")[0] in KEPT}
+
+
+async def _chat_over(session_id: str) -> None:
+    """A chat will not come back: its answers end, its own files go."""
+    chat = chats().pop(session_id, None)
+    if chat:
+        await chat.end_turns("left")
+        await (await library()).forget(session_id)
+
+
 async def start() -> None:
     """Called once, in the server's loop: begin loading in the background."""
+    app.state.chats = {}
+    app.state.library = asyncio.create_task(_open_library())
     print(f"页面地址：http://localhost:{config.run.port}  （模型在后台加载）", flush=True)
     app.state.host = EngineHost(planner(settings()), settings().engine_profile, console_progress())
     app.state.host.launch()
@@ -71,6 +127,10 @@ async def start() -> None:
 async def stop() -> None:
     """Chainlit ends the process right after this: nothing of the engine may be left."""
     await host().stop()
+    for session_id in list(chats()):
+        await _chat_over(session_id)
+    app.state.warming.cancel()
+    (await library()).close()
 
 
 def local_only() -> bool:
@@ -81,6 +141,12 @@ def local_only() -> bool:
 def switch_allowed() -> bool:
     """Whether the page may exchange the engine's profile and start the engine again."""
     allowed = settings().engine_allow_switch
+    return local_only() if allowed is None else allowed
+
+
+def edit_allowed() -> bool:
+    """Whether the page may add files to the shared library and delete them."""
+    allowed = settings().knowledge_allow_edit
     return local_only() if allowed is None else allowed
 
 

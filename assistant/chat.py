@@ -1,12 +1,13 @@
 """One browser's chat: its conversation, its preferences, and its own handles on the answers in progress."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from assistant import texts
 from assistant.conversation import Conversation
+from assistant.ground import FreeTalk, Ground
 from assistant.turn import Ending, Preferences, Screen, Turn
 from engine.errors import EngineBusy
 from engine.host import EngineHost
@@ -20,9 +21,13 @@ class Chat:
     """Chainlit loses its handle on an answer after an edit and on a closed tab; this one does not."""
 
     preferences: Preferences
+    is_knowledge: bool = False
+    """Begun as 知识助手: its answers come from documents, whether it has files of its own or not."""
+    ground: Ground = field(default_factory=FreeTalk)
     conversation: Conversation = field(default_factory=Conversation)
     _order: asyncio.Lock = field(default_factory=asyncio.Lock)
     _turns: dict[asyncio.Task[None], Turn] = field(default_factory=dict)
+    _intakes: set[asyncio.Task[None]] = field(default_factory=set)
     _known_costs: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _unanswered: int = 0
 
@@ -46,6 +51,7 @@ class Chat:
             conversation=self.conversation,
             order=self._order,
             screen=screen,
+            ground=self.ground,
             preferences=self.preferences,
             question_id=question_id,
             question=question,
@@ -59,10 +65,28 @@ class Chat:
         finally:
             del self._turns[task]
 
+    async def take_in(self, intake: Callable[[], Awaitable[None]]) -> bool:
+        """Run the reading of files; questions asked meanwhile wait for it. Returns whether it came to its end."""
+        task = asyncio.create_task(self._in_order(intake))
+        self._intakes.add(task)
+        try:
+            await task
+        except asyncio.CancelledError:
+            return False
+        finally:
+            self._intakes.discard(task)
+        return True
+
+    async def _in_order(self, intake: Callable[[], Awaitable[None]]) -> None:
+        async with self._order:
+            await intake()
+
     async def end_turns(self, ending: Ending) -> None:
-        """End every answer in progress or waiting; returns when they have ended."""
-        tasks = list(self._turns)
-        for task in tasks:
+        """End every answer in progress or waiting, and every reading of files; returns when they have ended."""
+        tasks: list[asyncio.Task[None]] = [*self._turns, *self._intakes]
+        for intake in self._intakes:
+            intake.cancel()
+        for task in self._turns:
             turn = self._turns[task]
             if not turn.closing and turn.ending is None:
                 task.cancel()
@@ -80,7 +104,7 @@ class Chat:
 
     async def leave(self, grace_s: float, is_back: Callable[[], bool]) -> None:
         """The browser is gone: let answers go on for `grace_s`, then end them unless it is back."""
-        if self._turns:
+        if self._turns or self._intakes:
             await asyncio.sleep(grace_s)
             if not is_back():
                 await self.end_turns("left")

@@ -49,3 +49,13 @@ class Conversation:
             if exchange.answer.strip():
                 earlier.append(exchange)
         return earlier
+
+    def questions_before(self, question_id: str) -> list[str]:
+        """The questions before one, answered or not, oldest first."""
+        earlier: list[str] = []
+        for exchange in self.exchanges:
+            if exchange.question_id == question_id:
+                break
+            if exchange.question.strip():
+                earlier.append(exchange.question)
+        return earlier

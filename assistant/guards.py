@@ -1,7 +1,8 @@
 """What has to be put right in Chainlit 2.12.0 for this app; each guard says why. Safe to apply again after a reload."""
 
 import re
-from collections.abc import Callable
+import uuid
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import chainlit
@@ -11,6 +12,7 @@ from chainlit.context import init_ws_context
 from chainlit.markdown import get_markdown_str
 from chainlit.server import sio
 from chainlit.session import WebsocketSession
+from socketio.exceptions import ConnectionRefusedError  # type: ignore[import-untyped]  # has no types
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """uvicorn's own limit for a WebSocket frame."""
@@ -25,6 +27,9 @@ def apply() -> None:
     _take_long_messages()
     _speak_supported_languages()
     _fetch_nothing_outside()
+    _refuse_strange_sessions()
+    _tell_when_over()
+    _ask_for_profiles_once()
 
 
 def _raise_attribute_error() -> None:
@@ -91,6 +96,55 @@ def _fetch_nothing_outside() -> None:
 
     html_template.guarded = True  # type: ignore[attr-defined]
     vars(server)["get_html_template"] = html_template
+
+
+def _refuse_strange_sessions() -> None:
+    """A page names its own session, and Chainlit makes and deletes a folder of that name: `../engine` would do."""
+    handlers: dict[str, Any] = sio.handlers["/"]
+    connect = handlers["connect"]
+    if getattr(connect, "guarded", False):
+        return
+
+    async def guarded(sid: str, environ: dict[str, Any], auth: Any) -> Any:
+        if not isinstance(auth, dict) or not is_session_id(auth.get("sessionId")):
+            raise ConnectionRefusedError("session id refused")
+        return await connect(sid, environ, auth)
+
+    guarded.guarded = True  # type: ignore[attr-defined]
+    sio.on("connect")(guarded)
+
+
+def is_session_id(name: object) -> bool:
+    """Whether a name is a UUID as pages write it."""
+    try:
+        return str(uuid.UUID(str(name))) == name
+    except ValueError:
+        return False
+
+
+def _tell_when_over() -> None:
+    """`on_chat_end` comes at every dropped socket; a chat is over when Chainlit deletes its session: at a new chat, or
+    session_timeout after the socket went. `server.app.state.chat_over` is told then."""
+    delete: Callable[[WebsocketSession], Awaitable[None]] = WebsocketSession.delete
+    if getattr(delete, "guarded", False):
+        return
+
+    async def guarded(self: WebsocketSession) -> None:
+        await delete(self)
+        await server.app.state.chat_over(self.id)
+
+    guarded.guarded = True  # type: ignore[attr-defined]
+    setattr(WebsocketSession, "delete", guarded)  # noqa: B010  (mypy refuses a plain assignment)
+
+
+def _ask_for_profiles_once() -> None:
+    """Chainlit asks for a chat profile's own configuration in the running loop, which fails and leaves a warning in the
+    console at every message; our profiles have none."""
+
+    def get_config(self: WebsocketSession) -> Any:
+        return config
+
+    setattr(WebsocketSession, "get_config", get_config)  # noqa: B010  (mypy refuses a plain assignment)
 
 
 def supported(language: str) -> str:

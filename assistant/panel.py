@@ -15,15 +15,20 @@ from engine.host import EngineHost
 from engine.profiles import Profile, load_profiles
 from engine.settings import Settings
 from engine.words import Words
+from knowledge import grounding
 
+QUOTING = 0.1
+"""The temperature of the knowledge assistant: it is to repeat what stands in the documents, not to find words of its own."""
 LONGEST_SHARE = 2
 """The longest answer may take half of the window."""
 
 
-def default_preferences(settings: Settings, language: str) -> Preferences:
+def default_preferences(settings: Settings, language: str, is_knowledge: bool = False) -> Preferences:
     """What a new chat starts with."""
-    sampling = Sampling(max_tokens=min(settings.engine_max_tokens, settings.engine_max_model_len // LONGEST_SHARE))
-    return Preferences(sampling=sampling, system=texts.SYSTEM_PROMPT.speak(language))
+    longest = min(settings.engine_max_tokens, settings.engine_max_model_len // LONGEST_SHARE)
+    if is_knowledge:
+        return Preferences(Sampling(temperature=QUOTING, max_tokens=longest), grounding.SYSTEM_PROMPT.speak(language))
+    return Preferences(Sampling(max_tokens=longest), texts.SYSTEM_PROMPT.speak(language))
 
 
 def read_preferences(values: Mapping[str, Any], settings: Settings) -> Preferences:

@@ -1,12 +1,14 @@
 """An answer's place on the Chainlit page."""
 
 import asyncio
+import re
 import time
+from typing import Any
 
 import chainlit as cl
 from chainlit.utils import utc_now
 
-from assistant import texts
+from assistant import citations, texts
 from assistant.turn import Footer
 from engine.words import Words
 
@@ -15,6 +17,7 @@ COALESCE_S = 0.04
 COALESCE_S_A_CHARACTER = 1e-5
 """More for a long answer, since each render lays out the whole of it: 0.08 s at 4,000 characters."""
 
+ROW, BREAK = re.compile(r"^[ \t]*\|.*$", re.MULTILINE), re.compile(r"<br ?/?>", re.IGNORECASE)
 AVATAR = "zhida"
 """The file in public/avatars; Chainlit takes no Chinese name there."""
 
@@ -53,14 +56,22 @@ class AnswerMessage:
         elif self._flush_later is None:
             self._flush_later = asyncio.create_task(self._flush_after(due))
 
+    async def revise(self, text: str) -> None:
+        """See Screen. The page learns of it when the message is closed."""
+        await self._flush()
+        self._message.content, self._written = text, True
+
     async def close(self, instead: Words | None, footer: Footer) -> None:
         """See Screen."""
         await self._flush()
         if not self._written and instead:
             self._message.content = instead.speak(self._language)
+        self._message.content = table_breaks(self._message.content)
         self._message.actions = [_regenerate(self._question_id, self._language)]
-        if element := _footer_element(footer, self._language):
-            self._message.elements = [element]  # type: ignore[list-item]  # Chainlit's annotation leaves custom elements out
+        elements = citations.elements(footer.citations, self._language)
+        if element := _footer_element(footer, self._message.id, self._language):
+            elements.append(element)
+        self._message.elements = elements  # type: ignore[assignment]  # Chainlit's annotation leaves custom elements out
         await self._message.update()
 
     async def retire(self) -> None:
@@ -101,16 +112,21 @@ def _regenerate(question_id: str, language: str) -> cl.Action:
     )
 
 
-def _footer_element(footer: Footer, language: str) -> cl.CustomElement | None:
+def table_breaks(text: str) -> str:
+    """`<br>` in a table's row as the character that it stands for: the page shows HTML as text, and breaks there."""
+    return ROW.sub(lambda row: BREAK.sub("&#10;", row[0]), text)
+
+
+def _footer_element(footer: Footer, message_id: str, language: str) -> cl.CustomElement | None:
     """The quiet lines below the answer; an element, so that copying the answer copies the answer alone."""
-    if not footer.notices and not footer.facts:
+    if not footer.notices and not footer.facts and not footer.citations:
         return None
-    return cl.CustomElement(
-        name="AnswerFooter",
-        display="inline",
-        props={
-            "notices": [notice.speak(language) for notice in footer.notices],
-            "facts": [fact.speak(language) for fact in footer.facts],
-            "tone": "warning" if footer.warning else "normal",
-        },
-    )
+    props: dict[str, Any] = {
+        "notices": [notice.speak(language) for notice in footer.notices],
+        "facts": [fact.speak(language) for fact in footer.facts],
+        "tone": "warning" if footer.warning else "normal",
+    }
+    if footer.citations:
+        props["messageId"] = message_id
+        props["sources"] = [citations.source(citation, language) for citation in footer.citations]
+    return cl.CustomElement(name="AnswerFooter", display="inline", props=props)

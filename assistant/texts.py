@@ -2,6 +2,7 @@
 
 from engine.limits import Place
 from engine.words import Words
+from knowledge.base import Locator
 
 PLACEHOLDER = "思考中..."
 """Shown in the answer's place at once, whatever the language: scripts look for it."""
@@ -13,7 +14,6 @@ SYSTEM_PROMPT = Words(
 )
 
 EMPTY_QUESTION = Words("请输入问题后再发送。", "Please type a question first.")
-NO_FILES = Words("目前还不能读取附件，请把内容粘贴到问题里。", "Files cannot be read yet; please paste the text.")
 LOST_QUESTION = Words("找不到要修改的问题，请重新提问。", "That question is gone; please ask it again.")
 EMPTY_ANSWER = Words("（模型没有给出任何内容，请换个说法再问一次。）", "(The model returned nothing; please rephrase.)")
 INTERNAL = Words("内部错误，未能回答这个问题；详情见服务器控制台。", "Internal error; see the server's console.")
@@ -51,6 +51,84 @@ RESTART_FORBIDDEN = Words(
 SWITCH_FORBIDDEN = Words(
     "这里不允许切换显卡配置（ENGINE_ALLOW_SWITCH）。", "Switching profiles is not allowed here (ENGINE_ALLOW_SWITCH)."
 )
+
+
+SEARCHING = Words("检索中…", "Searching…")
+EMPTY_LIBRARY = Words(
+    "资料库里还没有文件。把文件拖到这个页面（只供本对话使用），或在服务器上运行 `python -m knowledge add 文件夹`，加好后再问。",
+    "The library is empty. Drop files onto this page (for this chat alone), or run `python -m knowledge add FOLDER` on "
+    "the server, then ask again.",
+)
+NOT_ASKED = Words("资料里没有依据，没有交给模型回答", "Nothing to answer from: the model was not asked")
+QUOTED = Words(
+    "模型的回答没有通过核对，这里是最相关的资料原文",
+    "The model's answer did not pass the check: this is the most relevant passage, word for word",
+)
+UNCHECKED = Words("这个回答没有核对完，请对照资料", "This answer could not be checked: compare it with the documents")
+FROM_FILES = Words(
+    "从现在起，这个对话只依据资料回答，和“知识助手”一样。要随便聊聊，请新建对话。",
+    "From now on this chat answers from the documents only, like the knowledge assistant. For free talk, begin a new chat.",
+)
+
+SHELF = Words("资料", "Documents")
+SHELF_HINT = Words("查看和管理本对话与公共资料库的文件", "The files of this chat and of the shared library")
+EDIT_FORBIDDEN = Words(
+    "这里不允许改动公共资料库（KNOWLEDGE_ALLOW_EDIT）。",
+    "Changing the shared library is not allowed here (KNOWLEDGE_ALLOW_EDIT).",
+)
+GONE = Words("这个文件已经不在了。", "This file is gone already.")
+INTERNAL_FILE = Words(
+    "内部错误，没有读取这个文件；详情见服务器控制台。",
+    "Internal error, this file was not read; see the server's console.",
+)
+REPLACED = Words("已替换同名的旧文件", "Replaced the older file of this name")
+UNCHANGED = Words("和已有的文件完全相同", "The same as the file that is there")
+EMPTY_FILE = Words(
+    "文件是空的（0 字节），请检查后重新上传。", "The file is empty (0 bytes): check it and add it again."
+)
+LOST_UPLOAD = Words("上传没有完成，请重新添加这个文件。", "The upload is incomplete: add this file again.")
+TOO_MANY_WAITING = Words(
+    "等待发送的文件太多，请先发送已添加的文件。", "Too many files are waiting to be sent: send those first."
+)
+
+
+def marked(sentences: int) -> Words:
+    """The notice of sentences that no passage supports."""
+    return Words(
+        f"有 {sentences} 处未在资料中找到依据，已标出，请核对",
+        f"{sentences} statements have no support in the documents; they are marked",
+    )
+
+
+def too_many_files(limit: int) -> Words:
+    """Why a file of a message is not read."""
+    return Words(
+        f"一次最多 {limit} 个文件，这个没有读取，请另发一条。",
+        f"{limit} files at a time: this one was not read, send it again.",
+    )
+
+
+def too_large_file(size: int, limit: int) -> Words:
+    """Sizes in bytes."""
+    return Words(
+        f"文件有 {size / 2**20:.0f} MB，超过 {limit / 2**20:.0f} MB 的上限，请拆成几个文件再上传。",
+        f"{size / 2**20:.0f} MB: more than {limit / 2**20:.0f} MB. Split the file.",
+    )
+
+
+def not_read(name: str, kinds: str) -> Words:
+    """A kind of file that nothing here reads."""
+    return Words(f"不支持这种文件：{name}。可以上传：{kinds}。", f"Files of this kind are not read: {name}.")
+
+
+def place(at: Locator) -> Words:
+    """Where in its file a passage stands."""
+    if at.sheet is not None:
+        row = (f" 第 {at.row} 行", f", row {at.row}") if at.row else ("", "")
+        return Words(f"工作表 {at.sheet}{row[0]}", f"sheet {at.sheet}{row[1]}")
+    if at.page:
+        return Words(f"第 {at.page} 页", f"page {at.page}")
+    return Words(at.headings[-1], at.headings[-1]) if at.headings else Words("", "")
 
 
 def too_long_text(size: int, limit: int) -> Words:

@@ -12,11 +12,14 @@ from typing import Literal, Protocol
 from assistant import texts
 from assistant.budget import Fitted, TokenCosts, fit
 from assistant.conversation import Conversation
+from assistant.ground import Basis, Ground, Reply
 from engine.base import Delta, Engine, EngineInfo, EngineState, FinishReason, Sampling
 from engine.errors import EngineBusy, EngineDead, PromptTooLong, ZhidaError
 from engine.host import EngineHost
 from engine.limits import Place
 from engine.words import Words
+from knowledge.base import Hit
+from knowledge.check import Citation
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,8 @@ RETRY_SHARE = 0.75
 """Of the window, when a server finds a prompt too long that was counted to fit."""
 
 Ending = Literal["stopped", "left", "superseded"]
+WHOLE = ("answered", "length")
+"""Outcomes of answers that ended by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class Footer:
 
     notices: list[Words] = field(default_factory=list)
     facts: list[Words] = field(default_factory=list)
+    citations: tuple[Citation, ...] = ()
     warning: bool = False
 
 
@@ -57,6 +63,9 @@ class Screen(Protocol):
 
     async def write(self, text: str) -> None:
         """Add to the answer; the first text replaces the placeholder."""
+
+    async def revise(self, text: str) -> None:
+        """Put `text` in the place of all that was written."""
 
     async def close(self, instead: Words | None, footer: Footer) -> None:
         """The end; `instead` is shown where no text was written."""
@@ -73,6 +82,7 @@ class Turn:
     conversation: Conversation
     order: asyncio.Lock
     screen: Screen
+    ground: Ground
     preferences: Preferences
     question_id: str
     question: str
@@ -80,6 +90,8 @@ class Turn:
     ending: Ending | None = None
     closing: bool = False
     _text: str = ""
+    _basis: Basis = field(default_factory=Basis)
+    _given: tuple[Hit, ...] = ()
     _footer: Footer = field(default_factory=Footer)
 
     async def run(self) -> None:
@@ -101,14 +113,31 @@ class Turn:
 
     async def _finish(self, outcome: str, instead: Words | None) -> None:
         self.closing = True
-        self.conversation.answer(self.question_id, self._text)
+        reply = await self._conclude(is_whole=outcome in WHOLE)
+        self.conversation.answer(self.question_id, reply.remembered)
         self.host.metrics.question(outcome)
         if self.ending != "superseded":
-            if not self._text:
+            self._footer.citations = reply.citations
+            self._footer.notices += reply.notices
+            if reply.text != self._text:
+                await self.screen.revise(reply.text)
+            if not reply.text:
                 self._footer.notices = [notice for notice in self._footer.notices if notice != instead]
             await self.screen.close(instead, self._footer)
         if self.ending == "superseded":
             await self.screen.vanish()
+
+    async def _conclude(self, is_whole: bool) -> Reply:
+        """What is to stand on the page and in the history; the text as it came where there is nothing to check."""
+        as_it_came = Reply(self._text, self._text)
+        if self.ending == "superseded" or not (self._text or is_whole):
+            return as_it_came
+        try:
+            return self._basis.reply or await self.ground.conclude(self.question, self._text, self._given, is_whole)
+        except Exception:  # the answer is there: it is not lost to a fault in what looks at it
+            log.exception("an answer could not be checked")
+            self._warn(texts.UNCHECKED)
+            return as_it_came
 
     def _warn(self, words: Words) -> Words:
         self._footer.notices.append(words)
@@ -117,6 +146,12 @@ class Turn:
 
     async def _answer(self) -> str:
         """The outcome of an answer that ended by itself."""
+        if self.ground.searching:
+            await self.screen.state(self.ground.searching)
+        earlier = self.conversation.questions_before(self.question_id)
+        self._basis = await self.ground.find(self.question, earlier)
+        if self._basis.reply:
+            return "answered"
         async with self._admitted() as engine:
             try:
                 await self.screen.state(texts.THINKING)
@@ -128,13 +163,14 @@ class Turn:
     async def _fit(self, engine: Engine, share: float) -> Fitted:
         window = int(engine.info.window * share)
         return await fit(
-            self.preferences.system,
+            self.ground.system(self.preferences.system),
             self.conversation.before(self.question_id),
             self.question,
             reserve=min(self.preferences.sampling.max_tokens, window // 2),
             window=window,
             count=engine.count,
             costs=TokenCosts(engine.count, engine.info.model, self.known_costs),
+            passages=self._basis.passages,
         )
 
     @asynccontextmanager
@@ -192,7 +228,7 @@ class Turn:
             fitted = await self._fit(engine, RETRY_SHARE)
             self._announce(engine.info, fitted)
             last = await self._stream(engine, fitted)
-        return self._conclude(engine.info, last)
+        return self._sum_up(engine.info, last)
 
     async def _stream(self, engine: Engine, fitted: Fitted) -> Delta | None:
         """Write all that comes; returns the last Delta."""
@@ -211,11 +247,12 @@ class Turn:
         return last
 
     def _announce(self, info: EngineInfo, fitted: Fitted) -> None:
-        """The notices that hold however the answer ends."""
+        """What holds however the answer ends: its notices, and the passages it was given."""
+        self._given = fitted.passages
         left_out = [texts.left_out(fitted.left_out)] if fitted.left_out else []
         self._footer.notices = [*left_out, *([texts.DEMO_ANSWER] if info.is_demo else [])]
 
-    def _conclude(self, info: EngineInfo, last: Delta | None) -> str:
+    def _sum_up(self, info: EngineInfo, last: Delta | None) -> str:
         """Fill the footer; returns the outcome."""
         if last is None:
             return "answered"

@@ -68,7 +68,7 @@ class ChatClient:
 
     async def new_chat(self) -> None:
         """Leave this chat for a new one, as the page's button does."""
-        await self._socket.emit("clear_session")
+        await self._socket.call("clear_session")  # its answer, or the client would close before it is sent
         await self._socket.disconnect()
 
     async def send(self, text: str, question_id: str | None = None, files: Sequence[str] = ()) -> str:

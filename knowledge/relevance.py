@@ -11,7 +11,7 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ FEATURES: tuple[str, ...] = (
     "margin",  # cosine beyond the median of the hits
     "gap",  # cosine below the best of the hits
 )
+
+OTHER_MODEL = 0.5
+"""What a model's name counts for where the text has it only as part of another's (XJ-2048 Pro)."""
+ABBREVIATED = 0.8
+"""What a word counts for where the text has the long form of it."""
 
 _SEPARATORS = re.compile(r"[-_./\s]")
 _YEARS = re.compile(r"(?:19|20)\d\d(?:年度?|版)?")
@@ -181,15 +186,21 @@ class _Question:
         self.years = set(years(text))
         self.terms = tuple(term for term in content(text) if not _YEARS.fullmatch(term))
         self._weights = [weight(term) for term in self.terms]
+        self._models = {code for code in codes(text) if _alone(code, self.text)}
 
     def share(self, text: str) -> float:
         """Of the words' weight, what stands in the text; 0 without words."""
         total = sum(self._weights)
-        return sum(w * _part(t, text) for t, w in zip(self.terms, self._weights, strict=True)) / total if total else 0.0
+        return sum(w * self._part(t, text) for t, w in zip(self.terms, self._weights, strict=True)) / total if total else 0.0
 
     def rarest(self, text: str) -> float:
         """The greatest weight that the text lacks."""
-        return max((w * (1 - _part(t, text)) for t, w in zip(self.terms, self._weights, strict=True)), default=0.0)
+        return max((w * (1 - self._part(t, text)) for t, w in zip(self.terms, self._weights, strict=True)), default=0.0)
+
+    def _part(self, term: str, text: str) -> float:
+        if term in self._models and term in text and not _alone(term, text):
+            return OTHER_MODEL
+        return _part(term, text)
 
     def year(self, page: _Page) -> float:
         """Whether the page is of the year asked for: its title's year decides, else a year in its text."""
@@ -200,8 +211,14 @@ class _Question:
         return 1.0 if self.years & page.years else -1.0 if page.years else -0.5
 
 
+def _alone(code: str, text: str) -> bool:
+    """Whether the text has the code as a whole name somewhere, with nothing behind it that makes it another's."""
+    return re.search(rf"{re.escape(code)}(?![ \t]*[a-z0-9])", text) is not None
+
+
 def _part(term: str, text: str) -> float:
-    """1 where the term stands in the text; else part of the share of its neighbouring pairs (or characters) that do."""
+    """1 where the term stands in the text, ABBREVIATED where its long form does; else part of the share of its
+    neighbouring pairs (or characters) that do."""
     if term in text:
         return 1.0
     if term.isascii():
@@ -209,5 +226,13 @@ def _part(term: str, text: str) -> float:
         return 1.0 if bare and not bare.isalpha() and bare in _SEPARATORS.sub("", text) else 0.0
     if len(term) == 1:
         return 0.0
+    if re.search(_long_form(term), text):
+        return ABBREVIATED
     pieces = [term[place : place + 2] for place in range(len(term) - 1)] if len(term) > 2 else list(term)
     return (0.7 if len(term) > 2 else 0.4) * sum(piece in text for piece in pieces) / len(pieces)
+
+
+@lru_cache(maxsize=4096)
+def _long_form(term: str) -> re.Pattern[str]:
+    """What a term may be short for: its characters in their order, a character or two between them (年假: 年休假)."""
+    return re.compile(r"\w{0,2}?".join(map(re.escape, term)))

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from knowledge.stop_words import QUESTION_WORDS, STOP_WORDS
-from knowledge.terms import cardinal, clauses, codes, fold, years
+from knowledge.terms import CODE, cardinal, clauses, codes, fold, years
 
 _WORD = re.compile(r"\w")
 _CHINESE = "〇零一二两三四五六七八九十百千"
@@ -20,6 +20,8 @@ _UNITS = (
 _QUANTITY = re.compile(rf"(\d[\d,]*(?:\.\d+)?|[{_CHINESE}]+)\s*({_UNITS})(?![a-z])")
 _GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATORS = re.compile(r"[-_./]")
+_CELL = re.compile(r"(?:^|:)[ \t]*([^:;\n]{2,40}?)[ \t]*(?=;|$)", re.MULTILINE)
+_MODEL = re.compile(rf"{CODE.pattern}(?:[ \t]+[a-z]+)?")
 
 
 @cache
@@ -42,12 +44,23 @@ def cut(text: str) -> str:
     """The words of `text` with blanks between, repeated as often as they occur: what the `tokens` column holds."""
     folded = _GROUPS.sub("", fold(text))
     words = [word for word in cutter().cut_for_search(folded) if _WORD.search(word)]
-    return " ".join([*words, *exact(folded)])
+    return " ".join([*words, *exact(folded), *_cells(folded)])
+
+
+def _cells(folded: str) -> list[str]:
+    """A row's cells that are a model's name and nothing else (=xj-2048): the row that is about it, among all that
+    name it."""
+    return [_whole(cell) for cell in dict.fromkeys(_CELL.findall(folded)) if _MODEL.fullmatch(cell)]
+
+
+def _whole(model: str) -> str:
+    return "=" + "".join(model.split())
 
 
 def cut_question(text: str) -> str:
     """The same for a question, each word once, without the words that every question has (if others are left)."""
-    words = dict.fromkeys(cut(text).split())
+    named = map(_whole, _MODEL.findall(fold(text)))
+    words = dict.fromkeys([*cut(text).split(), *named])
     telling = [word for word in words if word not in QUESTION_WORDS and word not in STOP_WORDS]
     return " ".join(telling or words)
 

@@ -20,6 +20,7 @@ PARTS = (
     "app.py",
     "assistant",
     "engine",
+    "knowledge",
     "public",
     ".chainlit",
     "chainlit.md",

@@ -57,7 +57,7 @@ def heard(page: ChatClient, event: str) -> list[Any]:
 async def test_the_command_is_offered_and_opens_the_console(app: AppServer) -> None:
     """Empty text: a panel, no question, no answer; the settings panel says that it is open."""
     async with ChatClient(app.url) as page:
-        assert [offer["id"] for offer in heard(page, "set_commands")[-1]] == ["引擎状态"]
+        assert [offer["id"] for offer in heard(page, "set_commands")[-1]] == ["资料", "引擎状态"]
         await command(page)
         await page.until(lambda: len(panels(page)) == 1 and not page.busy)
         assert page.answers() == [""]
@@ -69,7 +69,7 @@ async def test_the_command_is_offered_and_opens_the_console(app: AppServer) -> N
 async def test_english_browsers_have_the_command_in_english(app: AppServer) -> None:
     """Offered and understood."""
     async with ChatClient(app.url, "en-US") as page:
-        assert [offer["id"] for offer in heard(page, "set_commands")[-1]] == ["Engine status"]
+        assert [offer["id"] for offer in heard(page, "set_commands")[-1]] == ["Documents", "Engine status"]
         await command(page, name="Engine status")
         await page.until(lambda: len(panels(page)) == 1)
 

@@ -34,6 +34,9 @@ class PaperScreen:
         self.text += text
         self.wrote.set()
 
+    async def revise(self, text: str) -> None:
+        self.text = text
+
     async def close(self, instead: Words | None, footer: Footer) -> None:
         self.shown.append(self.text or (instead.zh if instead else ""))
         self.footer = footer

@@ -2,26 +2,19 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from assistant import boot, session, texts
+from assistant import boot, control, page, session, texts
 from engine.base import Loading
 from engine.words import Words
 
 
-def refusal(content: str, elements: list[Any]) -> Any:
-    """What a message with these parts is answered with; None where it is a question."""
-    return session._refusal(cast(Any, SimpleNamespace(content=content, elements=elements)))
-
-
 @pytest.mark.parametrize("content", ["", " \u3000", "\u200b"])
-def test_a_file_without_text_gets_its_own_hint(content: str) -> None:
-    """E8: not the hint for an empty question, since something was sent; with text beside it, the text is asked."""
-    assert refusal(content, [object()]) is texts.NO_FILES
-    assert refusal(content, []) is texts.EMPTY_QUESTION
-    assert refusal("看看这个", [object()]) is None
+def test_what_shows_nothing_is_no_question(content: str) -> None:
+    """E8: a hint, whatever kind of blank it is; with text beside it, the text is asked."""
+    assert session._refusal(content) is texts.EMPTY_QUESTION
+    assert session._refusal(f"{content}看看这个") is None
 
 
 class Note:
@@ -46,8 +39,9 @@ def note(monkeypatch: pytest.MonkeyPatch) -> Note:
         return note
 
     host = SimpleNamespace(loading=Loading(Words("模型服务启动中", "The server is starting")))
-    for name, value in (("say", say), ("language", lambda: "zh-CN"), ("PROGRESS_S", 0.001)):
-        monkeypatch.setattr(session, name, value)
+    monkeypatch.setattr(page, "say", say)
+    monkeypatch.setattr(page, "language", lambda: "zh-CN")
+    monkeypatch.setattr(control, "PROGRESS_S", 0.001)
     monkeypatch.setattr(boot, "host", lambda: host)
     return note
 
@@ -56,14 +50,14 @@ async def test_an_exchange_that_does_not_end_is_followed_for_a_while(
     note: Note, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is down: the page is told that it goes on in the background, and nothing of the press is left."""
-    monkeypatch.setattr(session, "PROGRESS_SPAN_S", 0.02)
+    monkeypatch.setattr(control, "PROGRESS_SPAN_S", 0.02)
     before = asyncio.all_tasks()
     going_on = asyncio.get_running_loop().create_future()
 
     async def work() -> Words:
         return await asyncio.shield(going_on)
 
-    await session._exchange(work(), texts.restarting)
+    await control._exchange(work(), texts.restarting)
     assert note.content == "还没有完成（模型服务启动中）。它在后台继续，进展见页面顶部。"
     assert note.streamed > 1
     await asyncio.sleep(0)
@@ -77,5 +71,5 @@ async def test_an_exchange_says_how_it_went(note: Note) -> None:
     async def work() -> Words:
         return Words("引擎已重新启动。", "Restarted.")
 
-    await session._exchange(work(), texts.restarting)
+    await control._exchange(work(), texts.restarting)
     assert note.content == "引擎已重新启动。"
