@@ -12,14 +12,14 @@ from engine.words import Words
 from knowledge.base import Hit
 from knowledge.check import MARK, Citation, check
 from knowledge.condense import condense
-from knowledge.grounding import refusal
+from knowledge.grounding import nearest, refusal
 from knowledge.relevance import decide
 
 if TYPE_CHECKING:
     from knowledge.library import Library
 
 PASSAGES = 8
-"""Looked at for one answer; as many of them as fit are given to the model."""
+"""Looked at for one question; the nearest are given to the model, and named where nothing is near enough."""
 CITED = re.compile(r"\[(\d{1,2})\]")
 NOT_THE_MODELS = re.compile(r"\s*(?:〔[^〕]*〕|\[\d{1,2}\])")
 """Marks and citations, which the check writes: a model that sees them in earlier answers writes its own."""
@@ -43,7 +43,7 @@ class Documents:
             return Basis(reply=Reply(texts.EMPTY_LIBRARY.speak(self._language), ""))
         if not (await asyncio.to_thread(decide, asked, hits)).sure:
             return Basis(reply=Reply(refusal(hits).speak(self._language), "", notices=(texts.NOT_ASKED,)))
-        return Basis(tuple(hits))
+        return Basis(tuple(nearest(hits)))
 
     def system(self, own: str) -> str:
         """See Ground."""

@@ -11,6 +11,8 @@ LONGEST = 400
 """Characters of a name; its suffix stays. The page shortens what it has no room for."""
 REMEDIED = frozenset({".doc", ".xls", ".ppt", ".wps", ".et", ".dps", ".rtf", ".odt", ".ods", ".odp", ".xlsb", ".docm"})
 """Not read, but a reader says what to do about them."""
+WEB_PAGES = frozenset({".html", ".htm", ".xhtml"})
+"""Read where an administrator adds them from a shell; taken from no page, and given back by none."""
 
 
 def shown(raw: str) -> str:
@@ -24,7 +26,7 @@ def shown(raw: str) -> str:
 
 def may_be_read(raw: str) -> bool:
     """Whether a file of this name is taken at all; what it really is, its bytes say later."""
-    return PurePosixPath(shown(raw)).suffix.lower() in SUFFIXES | REMEDIED
+    return PurePosixPath(shown(raw)).suffix.lower() in SUFFIXES - WEB_PAGES | REMEDIED
 
 
 def origins(names: Iterable[str]) -> list[str]:

@@ -19,6 +19,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _GROUP = re.compile(rf"(?:{CITATION.pattern})(?:[ \t]*(?:{CITATION.pattern}))*")
+_LEADING = re.compile(r"(?m)^[ \t]*[\[［【]\d{1,2}[\]］】][ \t]*(?=[\w《“])")
+"""A passage's number before its text, as small models copy it: the right one is added behind the sentence."""
 _MENTION = re.compile(r"(?:资料|文档|段落|来源|参考)\s*\d{1,2}(?!\d|[.年月日天元])")
 
 
@@ -74,7 +76,7 @@ def check(answer: str, passages: Sequence[Hit], question: str) -> Checked:
 
     Never raises; checking prose that came out again changes nothing.
     """
-    answer = re.sub(rf"\n?{MARK}", "", answer)
+    answer = _LEADING.sub("", re.sub(rf"\n?{MARK}", "", answer))
     review = _Review(answer, [Source(hit) for hit in passages], question)
     for unit in units(answer):
         _review(review, unit)

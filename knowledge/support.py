@@ -193,8 +193,10 @@ def _weigh(claim: str, sources: Sequence[Source], question: str) -> Support:
 
 
 def nearest(source: Source, question: str) -> tuple[Span, ...]:
-    """The sentence of a passage that is nearest to a question; all of it where there is no sentence."""
+    """The sentence of a passage that is nearest to a question; all of it where there is no sentence, as in a row."""
     asked = figures(question)
+    if "。" not in source.text:
+        return ((0, len(source.text)),)
     return source.places(words(level(question), asked), asked) or ((0, len(source.text)),)
 
 

@@ -69,10 +69,22 @@ def content(text: str) -> tuple[str, ...]:
     """
     folded = fold(text)
     found: dict[str, None] = dict.fromkeys(codes(text))
-    for word in _joined([word for word in cutter().cut(CODE.sub(" ", folded)) if _WORD.match(word)]):
-        if word not in STOP_WORDS and word not in QUESTION_WORDS:
+    for cut in _joined([word for word in cutter().cut(CODE.sub(" ", folded)) if _WORD.match(word)]):
+        word = _bare(cut)
+        if word and word not in STOP_WORDS and word not in QUESTION_WORDS:
             found[word] = None
     return tuple(found)
+
+
+def _bare(word: str) -> str:
+    """Without the particles that jieba, guessing at a word it does not know, has taken along (价是: 价)."""
+    if word in _weights():
+        return word
+    while word and word[-1] in STOP_WORDS:
+        word = word[:-1]
+    while word and word[0] in STOP_WORDS:
+        word = word[1:]
+    return word
 
 
 def _joined(words: list[str]) -> list[str]:

@@ -23,8 +23,8 @@ class Kind(StrEnum):
     TEXT = "text"
 
 
-ACCEPTED = "PDF、Word（.docx）、Excel（.xlsx）、PPT（.pptx）、Markdown、HTML、TXT、CSV"
-_ACCEPTED_EN = "PDF, Word (.docx), Excel (.xlsx), PowerPoint (.pptx), Markdown, HTML, TXT, CSV"
+ACCEPTED = "PDF、Word（.docx）、Excel（.xlsx）、PPT（.pptx）、Markdown、TXT、CSV"
+_ACCEPTED_EN = "PDF, Word (.docx), Excel (.xlsx), PowerPoint (.pptx), Markdown, TXT, CSV"
 _TEXTS = {
     ".md": Kind.MARKDOWN,
     ".markdown": Kind.MARKDOWN,

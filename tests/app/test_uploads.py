@@ -33,6 +33,8 @@ def left(app: AppServer, page: CompanyPage) -> list[Path]:
         ("a.png", "image/png"),
         ("a.py", "text/x-python"),
         ("a", "text/html"),
+        ("a.html", "text/plain"),
+        ("页.HTM", "text/markdown"),
         ("a.js", "text/javascript"),
         ("a.txt/../b.svg", "text/plain"),
     ],
@@ -66,7 +68,7 @@ async def test_a_page_that_floods_fills_no_disk(app: AppServer) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.html", "text/html"), ("a.md", "image/svg+xml"), ("a.txt", "text/x-python"), ("页.htm", "a/b")],
+    [("a.csv", "text/html"), ("a.md", "image/svg+xml"), ("a.txt", "text/x-python"), ("页.txt", "a/b")],
 )
 async def test_what_was_uploaded_is_saved_and_never_shown(app: AppServer, name: str, kind: str) -> None:
     """Whatever type the page claims: bytes of no kind, to be saved, sniffed by nobody, under a suffix that reloads nothing."""

@@ -1,23 +1,32 @@
 """What the model is told, and what is said in its place."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from knowledge.check import check
-from knowledge.grounding import NOT_FOUND, harmless, quotation, refusal, user_message, verbatim
+from knowledge.grounding import NOT_FOUND, harmless, nearest, quotation, refusal, user_message, verbatim
 from tests.knowledge.made_hits import made_hit
 
 
 def test_passages_are_numbered() -> None:
-    """Title, headings and page stand with each passage, the question behind them."""
+    """Each stands with its file's name, the question behind them."""
     message = user_message(
         "年假几天", [made_hit("年休假15天。", "考勤.docx", ("第三章",), page=4), made_hit("退货7日。", "售后.md")]
     )
-    assert "[1] 《考勤.docx》第三章 > 第4页\n年休假15天。" in message
-    assert "[2] 《售后.md》\n退货7日。" in message
+    assert "[1] 年休假15天。（考勤）\n[2] 退货7日。（售后）" in message
     assert message.index("</资料>") < message.index("年假几天")
+
+
+def test_the_model_gets_the_nearest() -> None:
+    """Three at most, and none that is much less relevant than the best."""
+    rated = [replace(made_hit("年休假15天。", "考勤.docx"), relevance=r) for r in (0.9, 0.8, 0.77, 0.77, 0.1)]
+    assert nearest(rated) == rated[:3]
+    assert nearest([rated[0], *rated[4:]]) == rated[:1]
+    assert nearest([]) == []
 
 
 def test_without_passages_the_question_stands_alone() -> None:
