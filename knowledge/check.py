@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from knowledge.base import Hit
-from knowledge.grounding import quotation
+from knowledge.figures import facts
+from knowledge.grounding import quotation, stem
 from knowledge.sentences import CITATION, Span, Unit, units
 from knowledge.support import Places, Source, Standing, Support, nearest, weigh
+from knowledge.terms import content
 
 MARK = "〔未在资料中找到依据〕"
 """Behind a sentence that no passage supports."""
@@ -21,6 +23,7 @@ _REFUSAL = re.compile(
 _GROUP = re.compile(rf"(?:{CITATION.pattern})(?:[ \t]*(?:{CITATION.pattern}))*")
 _LEADING = re.compile(r"(?m)^[ \t]*[\[［【]\d{1,2}[\]］】][ \t]*(?=[\w《“])")
 """A passage's number before its text, as small models copy it: the right one is added behind the sentence."""
+_REPEATED = re.compile(r"(\[\d{1,2}\])([；;，][^\n。！？!?\[\]〔|`]*)\1")
 _MENTION = re.compile(r"(?:资料|文档|段落|来源|参考)\s*\d{1,2}(?!\d|[.年月日天元])")
 
 
@@ -77,11 +80,14 @@ def check(answer: str, passages: Sequence[Hit], question: str) -> Checked:
     Never raises; checking prose that came out again changes nothing.
     """
     answer = _LEADING.sub("", re.sub(rf"\n?{MARK}", "", answer))
+    for echo in {f"（{stem(hit)}）" for hit in passages}:  # the name that stands behind each passage in the prompt
+        answer = answer.replace(echo, "")
     review = _Review(answer, [Source(hit) for hit in passages], question)
     for unit in units(answer):
         _review(review, unit)
     citations = tuple(Citation(number, passages[number - 1], spans) for number, spans in review.cited.items())
-    text, fallback = _edited(answer, review.edits), bool(passages) and not review.supported
+    text = _gathered(_edited(answer, review.edits))
+    fallback = bool(passages) and (not review.supported or _is_echo(answer, question))
     if fallback:
         citations = (Citation(1, passages[0], nearest(review.sources[0], question)),)
         text = quotation(passages[0])
@@ -94,6 +100,19 @@ def check(answer: str, passages: Sequence[Hit], question: str) -> Checked:
         refused=review.refusals > 0 and not review.supported,
         fallback=fallback,
     )
+
+
+def _is_echo(answer: str, question: str) -> bool:
+    """Whether it says the question again, and nothing else."""
+    said = content(_GROUP.sub("", answer))
+    return bool(said) and set(said) <= set(content(question)) and facts(answer) <= facts(question)
+
+
+def _gathered(text: str) -> str:
+    """One citation for neighbouring clauses that rest on the same passage: behind the last of them."""
+    while (gathered := _REPEATED.sub(r"\2\1", text)) != text:
+        text = gathered
+    return text
 
 
 def _review(review: _Review, unit: Unit) -> None:

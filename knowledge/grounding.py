@@ -45,12 +45,13 @@ def user_message(question: str, passages: Sequence[Hit]) -> str:
     if not passages:
         return question
     blocks = "\n".join(
-        f"[{number}] {harmless(hit.passage.text)}（{harmless(_stem(hit))}）" for number, hit in enumerate(passages, 1)
+        f"[{number}] {harmless(hit.passage.text)}（{harmless(stem(hit))}）" for number, hit in enumerate(passages, 1)
     )
     return f"<资料>\n{blocks}\n</资料>\n\n问题：{question}\n请根据资料用一句话直接回答这个问题："
 
 
-def _stem(hit: Hit) -> str:
+def stem(hit: Hit) -> str:
+    """The file's name without its suffix."""
     return hit.file.name.rpartition(".")[0] or hit.file.name
 
 

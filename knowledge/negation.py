@@ -12,9 +12,12 @@ _NEGATION = re.compile(
     "不得|不可|不能|不允许|不予|不准|不应|不会|不再|不含|不包括|不需|不必|不用|禁止|严禁|谢绝|拒绝|无需|无须|毋须|无法|没有|没|未|非|勿|无|不"
     r"|\bnot\b|n't\b|\bno\b|\bnever\b|\bcannot\b"
 )
+_AT_MOST = re.compile("不(?:得|能|可|应|准|许)?(?:超过|高于|多于|大于)")
+_AT_LEAST = re.compile("不(?:得|能|可|应|准|许)?(?:低于|少于|小于)")
+_LIMIT = re.compile("至多|最多|最高|至少|最少|最低|以内")
 _CLAUSE = re.compile(r"[，,；;。：:！!？?\n]")
 _OPPOSITES = (
-    ("以上", "以下"), ("高于", "低于"), ("至少", "至多"), ("最多", "最少"), ("最高", "最低"), ("免费", "收费"), ("之前", "之后"),
+    ("至多", "至少"), ("最多", "至少"), ("至多", "最少"), ("以上", "以下"), ("高于", "低于"), ("至少", "至多"), ("最多", "最少"), ("最高", "最低"), ("免费", "收费"), ("之前", "之后"),
     ("甲方", "乙方"), ("买方", "卖方"), ("客户", "公司"), ("本人", "公司"), ("个人", "公司"), ("含税", "未税"), ("增加", "减少"), ("提高", "降低"), ("上涨", "下降"),
 )  # fmt: skip
 
@@ -24,12 +27,19 @@ def negations(text: str) -> int:
     return len(_NEGATION.findall(_UNDECIDED.sub("", text)))
 
 
+def _bounds(text: str) -> str:
+    """Limits said by their negation as limits: 不得超过5天 is 至多5天, and denies nothing."""
+    return _AT_LEAST.sub("至少", _AT_MOST.sub("至多", text))
+
+
 def contradicts(claim: str, source: str, terms: Sequence[str]) -> bool:
     """Whether `claim` says no where `source` says yes of the same `terms`, or the reverse; both texts folded.
 
     Each clause of the claim is held against the fewest neighbouring clauses of the source that share the most with it;
     two negations in them cancel out (未经批准不得外借, 经批准可以外借).
     """
+    if _LIMIT.search(_bounds(claim)):
+        claim, source = _bounds(claim), _bounds(source)
     clauses = [clause for clause in _CLAUSE.split(claim) if any(term in clause for term in terms)]
     if not _differs(claim, source, terms):
         return False

@@ -191,7 +191,11 @@ class _Question:
     def share(self, text: str) -> float:
         """Of the words' weight, what stands in the text; 0 without words."""
         total = sum(self._weights)
-        return sum(w * self._part(t, text) for t, w in zip(self.terms, self._weights, strict=True)) / total if total else 0.0
+        return (
+            sum(w * self._part(t, text) for t, w in zip(self.terms, self._weights, strict=True)) / total
+            if total
+            else 0.0
+        )
 
     def rarest(self, text: str) -> float:
         """The greatest weight that the text lacks."""

@@ -20,7 +20,13 @@ APP_LOCKS = [
     "requirements-dev.txt",
 ]
 LOCKS = [*APP_LOCKS, "requirements-v100.txt"]
-COMES_WITH = {"torch": "vllm", "transformers": "vllm", "fastapi": "chainlit", "starlette": "chainlit"}
+COMES_WITH = {
+    "torch": "vllm",
+    "transformers": "vllm",
+    "fastapi": "chainlit",
+    "starlette": "chainlit",
+    "tokenizers": "vllm",
+}
 """Imports that are right without being asked for: the value's package cannot be without them."""
 PIN = re.compile(r"^([a-z0-9-]+)==([^\s;]+)", re.MULTILINE)
 
@@ -90,7 +96,8 @@ class TestLocks:
         """What the app imports is a direct dependency, not one that happens to come along."""
         asked = direct("requirements.in")
         distributions = importlib.metadata.packages_distributions()
-        sources = [ROOT / "app.py", *(ROOT / "engine").rglob("*.py"), *(ROOT / "assistant").rglob("*.py")]
+        folders = ("engine", "knowledge", "assistant")
+        sources = [ROOT / "app.py", *(path for folder in folders for path in (ROOT / folder).rglob("*.py"))]
         for module in sorted({module for source in sources for module in imported(source)}):
             if module in sys.stdlib_module_names or (ROOT / module).is_dir():
                 continue

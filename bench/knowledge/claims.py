@@ -80,7 +80,10 @@ def _sentences(text: str) -> list[str]:
 
 
 def _whole(hit: Hit) -> str:
-    return " ".join((hit.file.name, *hit.passage.at.headings, hit.passage.at.sheet or "", hit.passage.text))
+    at = hit.passage.at
+    return " ".join(
+        (hit.file.name, *at.headings, at.sheet or "", f"第{at.page}页" if at.page else "", hit.passage.text)
+    )
 
 
 def _pairs(text: str) -> set[str]:

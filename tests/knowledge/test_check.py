@@ -151,6 +151,35 @@ def test_sentences_are_not_cut_inside(answer: str) -> None:
     assert checked.text.removesuffix(MARK).endswith(answer)
 
 
+def test_what_is_copied_from_the_prompt_goes() -> None:
+    """A passage's number before its text, and its file's name behind it: the right number stands after the sentence."""
+    name = PASSAGES[0].file.name.rpartition(".")[0]
+    checked = check(f"[3] 年休假为15天。（{name}）", PASSAGES, "年休假有几天")
+    assert checked.text == "年休假为15天[1]。"
+
+
+def test_the_question_said_again_is_no_answer() -> None:
+    """A small model may repeat what it was asked: the passage is shown instead."""
+    checked = check("XJ-2048的保修期", PASSAGES, "XJ-2048的保修期是多久")
+    assert checked.fallback
+    assert "24个月" in check("XJ-2048的保修期为24个月。", PASSAGES, "XJ-2048的保修期是多久").text
+
+
+def test_one_citation_for_clauses_of_one_passage() -> None:
+    """Neighbouring clauses that rest on the same passage carry it once, behind the last."""
+    checked = check("年休假为15天；工作满1年的员工可以申请。", PASSAGES, "年休假")
+    assert checked.text == "年休假为15天；工作满1年的员工可以申请[1]。"
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_backed"), [("最多结转5天", True), ("结转不超过5天", True), ("可以超过5天", False)]
+)
+def test_a_limit_is_no_negation(claim: str, is_backed: bool) -> None:
+    """不得超过5天 says 最多5天, and not 可以超过5天."""
+    passage = made_hit("每人结转不得超过5天。", "休假.docx")
+    assert bool(check(f"{claim}。", [passage], "结转").supported) is is_backed
+
+
 def test_without_passages() -> None:
     """Nothing given, nothing backed."""
     checked = check("年休假为15天。", [], "")
