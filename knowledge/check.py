@@ -104,8 +104,9 @@ def check(answer: str, passages: Sequence[Hit], question: str) -> Checked:
 
 def _is_echo(answer: str, question: str) -> bool:
     """Whether it says the question again, and nothing else."""
-    said = content(_GROUP.sub("", answer))
-    return bool(said) and set(said) <= set(content(question)) and facts(answer) <= facts(question)
+    bare = _GROUP.sub("", answer)
+    said = content(bare)
+    return bool(said) and set(said) <= set(content(question)) and facts(bare) <= facts(question)
 
 
 def _gathered(text: str) -> str:
