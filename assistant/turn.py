@@ -29,7 +29,7 @@ RETRY_SHARE = 0.75
 """Of the window, when a server finds a prompt too long that was counted to fit."""
 
 Ending = Literal["stopped", "left", "superseded"]
-WHOLE = ("answered", "length")
+WHOLE = ("answered", "length", "not_found")
 """Outcomes of answers that ended by themselves."""
 
 
@@ -151,7 +151,7 @@ class Turn:
         earlier = self.conversation.questions_before(self.question_id)
         self._basis = await self.ground.find(self.question, earlier)
         if self._basis.reply:
-            return "answered"
+            return "not_found"
         async with self._admitted() as engine:
             try:
                 await self.screen.state(texts.THINKING)

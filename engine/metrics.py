@@ -10,8 +10,10 @@ from engine.history import History
 FIRST_TOKEN_S = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 8, 13, 21)
 PER_TOKEN_S = (0.002, 0.004, 0.007, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.4, 1)
 WAIT_S = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 40, 60, 120, 300, 600)
-OUTCOMES = ("answered", "length", "stopped", "left", "superseded", "refused", "share", "too_long", "failed")
-"""refused: the queue was full; share: two questions of that chat were unanswered; too_long: it does not fit the window."""
+OUTCOMES = (
+    "answered", "length", "not_found", "stopped", "left", "superseded", "refused", "share", "too_long", "failed",
+)  # fmt: skip
+"""not_found: the documents do not say; refused: the queue was full; share: two questions of that chat were unanswered; too_long: it does not fit the window."""
 
 
 class Metrics:
