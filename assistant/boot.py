@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -111,7 +112,8 @@ async def _chat_over(session_id: str) -> None:
     chat = chats().pop(session_id, None)
     if chat:
         await chat.end_turns("left")
-        await (await library()).forget(session_id)
+        with suppress(ZhidaError):
+            await (await library()).forget(session_id)
 
 
 async def start() -> None:
@@ -129,8 +131,10 @@ async def stop() -> None:
     await host().stop()
     for session_id in list(chats()):
         await _chat_over(session_id)
-    app.state.warming.cancel()
-    (await library()).close()
+    if warming := getattr(app.state, "warming", None):
+        warming.cancel()
+    with suppress(ZhidaError):  # one that could not be opened has nothing to close
+        (await library()).close()
 
 
 def local_only() -> bool:

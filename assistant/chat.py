@@ -51,7 +51,7 @@ class Chat:
             conversation=self.conversation,
             order=self._order,
             screen=screen,
-            ground=self.ground,
+            current_ground=lambda: self.ground,
             preferences=self.preferences,
             question_id=question_id,
             question=question,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PASSAGES = 8
 """Looked at for one question; the nearest are given to the model, and named where nothing is near enough."""
 CITED = re.compile(r"\[(\d{1,2})\]")
-NOT_THE_MODELS = re.compile(r"\s*(?:〔[^〕]*〕|\[\d{1,2}\])")
+NOT_THE_MODELS = re.compile(rf"\s*(?:{MARK}|\[\d{{1,2}}\])")
 """Marks and citations, which the check writes: a model that sees them in earlier answers writes its own."""
 
 

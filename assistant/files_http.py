@@ -34,7 +34,7 @@ SAFE = {
     "Cache-Control": "private, no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-PICTURE = {**SAFE, "Cache-Control": "private, max-age=3600"}
+PICTURE = {**SAFE, "Cache-Control": "no-store"}
 OpenLibrary = Callable[[], Awaitable["Library"]]
 
 

@@ -4,11 +4,14 @@ mark as a JSON array on its standard input, a PNG on its output."""
 import asyncio
 import io
 import json
+import os
 import resource
 import sys
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from knowledge.reading import ENVIRONMENT
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -21,7 +24,7 @@ WIDTH, TALLEST = 1100, 3000
 CPU_S, ADDRESS_SPACE = 15, 2 * 1024**3
 MARKED = (255, 214, 0, 90)
 """Red, green, blue, and how opaque of 255."""
-AT_ONCE = 2
+AT_ONCE, NICENESS = 2, 10
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top, in points from the page's lower left corner."""
 
@@ -37,6 +40,7 @@ async def draw(path: Path, page: int, marks: list[str]) -> bytes | None:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         )
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -110,6 +114,7 @@ def _mark(image: "Image", lines: list[Box], scale: float, height: float) -> None
 
 def main() -> None:
     """Limits first, then PDFium."""
+    os.nice(NICENESS)
     for kind, value in ((resource.RLIMIT_CPU, CPU_S), (resource.RLIMIT_AS, ADDRESS_SPACE), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (value, value))
     path, page, marks = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.stdin.read())

@@ -68,12 +68,19 @@ async def _take_in(message: cl.Message) -> bool:
         return True
     intake = Intake(session, files, language())
     await page.show(intake.element)
-    is_through = await chat().take_in(partial(intake.run, boot.library))
-    if intake.ready and await grounds.settle(chat(), session.id, language()):
-        intake.note = texts.FROM_FILES
-        await intake.show()
+    is_through = await chat().take_in(partial(_read, intake, session.id))
     await shelf.refresh()
     return is_through
+
+
+async def _read(intake: Intake, session_id: str) -> None:
+    """Take the files in, and let the chat answer from those that are ready, before the next question's turn comes."""
+    try:
+        await intake.run(boot.library)
+    finally:
+        if intake.ready and await grounds.settle(chat(), session_id, language()):
+            intake.note = texts.FROM_FILES
+            await intake.show()
 
 
 async def _refuse(question_id: str, words: Words) -> None:

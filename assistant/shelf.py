@@ -80,11 +80,13 @@ async def share(origin: str) -> dict[str, Any]:
     file = next((own for own in await library.files(chat) if own.origin == origin), None)
     if file is None:
         return await refresh(texts.GONE)
+    there = {shared.origin: shared.digest for shared in await library.files()}
+    is_replacing = there.get(_shared_origin(file), file.digest) != file.digest
     try:
         await _move(file, chat)
     except ZhidaError as error:
         return await refresh(error.words)
-    return await refresh()
+    return await refresh(texts.SHARED_REPLACED if is_replacing else None)
 
 
 async def _move(file: SourceFile, chat: str) -> None:
@@ -92,9 +94,14 @@ async def _move(file: SourceFile, chat: str) -> None:
 
     library = await boot.library()
     old = library.original(file, chat)
-    moved = await library.add(Incoming(old, file.name, f"upload:{file.name}"))
+    moved = await library.add(Incoming(old, file.name, _shared_origin(file)))
     await library.remove(file.origin, chat)
     _relink(old, library.original(moved))
+
+
+def _shared_origin(file: SourceFile) -> str:
+    """One file of a name in the shared library: a newer one takes its place."""
+    return f"upload:{file.name}"
 
 
 def _relink(old: Path, new: Path) -> None:

@@ -81,6 +81,10 @@ INTERNAL_FILE = Words(
     "内部错误，没有读取这个文件；详情见服务器控制台。",
     "Internal error, this file was not read; see the server's console.",
 )
+SHARED_REPLACED = Words(
+    "公共资料库里原有一个同名的文件，内容不同，已被这个替换。",
+    "The shared library had another file of this name; this one has taken its place.",
+)
 REPLACED = Words("已替换同名的旧文件", "Replaced the older file of this name")
 UNCHANGED = Words("和已有的文件完全相同", "The same as the file that is there")
 EMPTY_FILE = Words(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from assistant import texts
 from assistant.budget import Fitted, TokenCosts, fit
 from assistant.conversation import Conversation
-from assistant.ground import Basis, Ground, Reply
+from assistant.ground import Basis, FreeTalk, Ground, Reply
 from engine.base import Delta, Engine, EngineInfo, EngineState, FinishReason, Sampling
 from engine.errors import EngineBusy, EngineDead, PromptTooLong, ZhidaError
 from engine.host import EngineHost
@@ -82,7 +82,7 @@ class Turn:
     conversation: Conversation
     order: asyncio.Lock
     screen: Screen
-    ground: Ground
+    current_ground: Callable[[], Ground]
     preferences: Preferences
     question_id: str
     question: str
@@ -90,6 +90,8 @@ class Turn:
     ending: Ending | None = None
     closing: bool = False
     _text: str = ""
+    _ground: Ground = field(default_factory=FreeTalk)
+    """The chat's when its turn came: files read before it count."""
     _basis: Basis = field(default_factory=Basis)
     _given: tuple[Hit, ...] = ()
     _footer: Footer = field(default_factory=Footer)
@@ -133,7 +135,7 @@ class Turn:
         if self.ending == "superseded" or not (self._text or is_whole):
             return as_it_came
         try:
-            return self._basis.reply or await self.ground.conclude(self.question, self._text, self._given, is_whole)
+            return self._basis.reply or await self._ground.conclude(self.question, self._text, self._given, is_whole)
         except Exception:  # the answer is there: it is not lost to a fault in what looks at it
             log.exception("an answer could not be checked")
             self._warn(texts.UNCHECKED)
@@ -146,10 +148,11 @@ class Turn:
 
     async def _answer(self) -> str:
         """The outcome of an answer that ended by itself."""
-        if self.ground.searching:
-            await self.screen.state(self.ground.searching)
+        self._ground = self.current_ground()
+        if self._ground.searching:
+            await self.screen.state(self._ground.searching)
         earlier = self.conversation.questions_before(self.question_id)
-        self._basis = await self.ground.find(self.question, earlier)
+        self._basis = await self._ground.find(self.question, earlier)
         if self._basis.reply:
             return "not_found"
         async with self._admitted() as engine:
@@ -163,7 +166,7 @@ class Turn:
     async def _fit(self, engine: Engine, share: float) -> Fitted:
         window = int(engine.info.window * share)
         return await fit(
-            self.ground.system(self.preferences.system),
+            self._ground.system(self.preferences.system),
             self.conversation.before(self.question_id),
             self.question,
             reserve=min(self.preferences.sampling.max_tokens, window // 2),

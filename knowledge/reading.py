@@ -21,7 +21,7 @@ from knowledge.readers.refusals import CRASHED, TOO_MUCH, refused
 CHILD = ("-m", "knowledge.reading_child")
 """What Python runs; the file's path and a name with its suffix come after it."""
 _ROOT = Path(__file__).resolve().parent.parent
-_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "TMPDIR")
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "TMPDIR")
 """What Python needs to start; keys and tokens of the app stay with the app."""
 _log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class ReadingProcess:
                 process.stdout.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         with self._lock:
             if self._is_killed:
                 raise FileRefused(CRASHED)

@@ -37,6 +37,8 @@ FEATURES: tuple[str, ...] = (
     "gap",  # cosine below the best of the hits
 )
 
+MONEY = "钱"
+"""多少钱 asks for an amount (feature `type`); the word itself stands in no price list."""
 OTHER_MODEL = 0.5
 """What a model's name counts for where the text has it only as part of another's (XJ-2048 Pro)."""
 ABBREVIATED = 0.8
@@ -184,7 +186,7 @@ class _Question:
         self.text = fold(text)
         self.names = _names(text)
         self.years = set(years(text))
-        self.terms = tuple(term for term in content(text) if not _YEARS.fullmatch(term))
+        self.terms = tuple(term for term in content(text) if term != MONEY and not _YEARS.fullmatch(term))
         self._weights = [weight(term) for term in self.terms]
         self._models = {code for code in codes(text) if _alone(code, self.text)}
 

@@ -141,6 +141,17 @@ async def test_files_in_a_plain_chat_turn_it_to_documents(app: AppServer, tmp_pa
         assert await page.ask("退货期限几天") == "这是闲聊。"
 
 
+async def test_a_question_during_the_reading_waits_for_it(app: AppServer, tmp_path: Path) -> None:
+    """In a plain chat too: asked while the files are read, it is answered from them."""
+    async with CompanyPage(app.url) as page:
+        long, short = await page.upload("长.pdf", long_pdf(tmp_path, 60)), await page.upload(SERVICE, service(tmp_path))
+        await page.send("", files=[long.json()["id"], short.json()["id"]])
+        await page.until(lambda: page.stages() not in ([], ["waiting", "waiting"]))
+        await page.send("退货期限几天")
+        assert page.stages() != ["ready", "ready"], "the files were ready too soon to tell anything: make them longer"
+        await page.until(lambda: page.answer == "退货期限是15天。[1]", 60)
+
+
 async def test_a_chats_files_are_its_own(app: AppServer, tmp_path: Path) -> None:
     """Another chat neither finds nor fetches them; a dropped socket deletes nothing."""
     async with CompanyPage(app.url, profile=KNOWLEDGE) as page, CompanyPage(app.url, profile=KNOWLEDGE) as other:

@@ -198,6 +198,7 @@ def test_citations_are_counted_from_one() -> None:
         ("甲 [1]。乙〔未在资料中找到依据〕", "甲。乙"),
         ("数组 a[100] 与 [12]", "数组 a[100] 与"),
         ("没有标记", "没有标记"),
+        ("依据国发〔2024〕12号文", "依据国发〔2024〕12号文"),
     ],
 )
 def test_what_later_turns_see(answer: str, kept: str) -> None:
