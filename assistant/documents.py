@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 from assistant import texts
 from assistant.ground import Basis, Reply
 from engine.words import Words
+from knowledge.asking import find
 from knowledge.base import Hit
 from knowledge.check import MARK, Citation, check
-from knowledge.condense import condense
-from knowledge.grounding import nearest, refusal
-from knowledge.relevance import decide
+from knowledge.grounding import refusal
 
 if TYPE_CHECKING:
     from knowledge.library import Library
 
-PASSAGES = 8
-"""Looked at for one question; the nearest are given to the model, and named where nothing is near enough."""
 CITED = re.compile(r"\[(\d{1,2})\]")
 NOT_THE_MODELS = re.compile(rf"\s*(?:{MARK}|\[\d{{1,2}}\])")
 """Marks and citations, which the check writes: a model that sees them in earlier answers writes its own."""
@@ -36,14 +33,12 @@ class Documents:
     async def find(self, question: str, earlier: Sequence[str]) -> Basis:
         """See Ground. Below the gate the reply is the refusal, and the model is not asked."""
         library = await self._library()
-        condensed = await asyncio.to_thread(condense, question, earlier)  # jieba's dictionary may have to be read
-        asked = list(dict.fromkeys((question, condensed)))
-        hits = await library.search(asked, self._chat, PASSAGES)
-        if not hits and not await library.files() and not await library.files(self._chat):
+        found = await find(library, question, earlier, self._chat)
+        if not found.hits and not await library.files() and not await library.files(self._chat):
             return Basis(reply=Reply(texts.EMPTY_LIBRARY.speak(self._language), ""))
-        if not (await asyncio.to_thread(decide, asked, hits)).sure:
-            return Basis(reply=Reply(refusal(hits).speak(self._language), "", notices=(texts.NOT_ASKED,)))
-        return Basis(tuple(nearest(hits)))
+        if not found.passages:
+            return Basis(reply=Reply(refusal(found.hits).speak(self._language), "", notices=(texts.NOT_ASKED,)))
+        return Basis(found.passages)
 
     def system(self, own: str) -> str:
         """See Ground."""

@@ -13,7 +13,7 @@ from engine.errors import ZhidaError
 from engine.settings import Settings
 from knowledge.base import Hit
 from knowledge.check import Checked, check
-from knowledge.grounding import SYSTEM_PROMPT, nearest, refusal
+from knowledge.grounding import SYSTEM_PROMPT, refusal
 
 TEMPERATURE = 0.1
 """As the app's knowledge profile asks."""
@@ -67,7 +67,7 @@ class Answerer:
     async def _generate(self, asked: Asked, number: int) -> tuple[str, tuple[Hit, ...]]:
         fitted = await fit(
             SYSTEM_PROMPT.zh, [], asked.question.text, reserve=self._sampling.max_tokens, window=self._window,
-            count=self._engine.count, costs=self._costs, passages=nearest(asked.hits),
+            count=self._engine.count, costs=self._costs, passages=asked.passages,
         )  # fmt: skip
         texts = []
         async with aclosing(self._engine.stream(fitted.messages, self._sampling, f"bench-{number}")) as deltas:

@@ -18,9 +18,14 @@ class Asked:
     """As asked, and condensed with the earlier ones."""
     hits: tuple[Hit, ...]
     """Best first."""
-    is_sure: bool
-    """The gate lets the model answer."""
+    passages: tuple[Hit, ...]
+    """Those for the model."""
     seconds: float
+
+    @property
+    def is_sure(self) -> bool:
+        """The gate lets the model answer."""
+        return bool(self.passages)
 
     @property
     def rank(self) -> int | None:

@@ -13,11 +13,10 @@ from bench.knowledge.metrics import Asked
 from bench.knowledge.questions import Question
 from bench.words import refused, say
 from engine.settings import Settings
+from knowledge.asking import find
 from knowledge.base import FileRefused, SourceFile
-from knowledge.condense import condense
 from knowledge.embedder import choose_embedder
 from knowledge.library import Incoming, Library
-from knowledge.relevance import decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +63,8 @@ async def _add(library: Library, path: Path) -> None:
 async def ask(library: Library, question: Question) -> Asked:
     """Condense, search, decide; the clock runs over the three."""
     began = time.perf_counter()
-    texts = tuple(dict.fromkeys((question.text, condense(question.text, question.earlier))))
-    hits = await library.search(texts)
-    verdict = decide(texts, hits)
-    return Asked(question, texts, tuple(hits), verdict.sure, time.perf_counter() - began)
+    found = await find(library, question.text, question.earlier)
+    return Asked(question, found.texts, found.hits, found.passages, time.perf_counter() - began)
 
 
 async def ask_all(library: Library, asking: Sequence[Question]) -> list[Asked]:

@@ -26,7 +26,7 @@ def question(kind: str = "plain", quote: str = "每年6天", facts: tuple[str, .
 
 def asked(of: Question, *hits: Hit, is_sure: bool = True) -> Asked:
     """It was searched, and this was found."""
-    return Asked(of, (of.text,), hits, is_sure, 0.01)
+    return Asked(of, (of.text,), hits, (hits or (hit("甲"),)) if is_sure else (), 0.01)
 
 
 def test_a_quote_is_told_by_content() -> None:
