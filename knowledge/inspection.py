@@ -1,8 +1,10 @@
 """Whether a library on disk is as it should be."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.errors import ZhidaError
 from engine.words import Words
 from knowledge.library import Library
 from knowledge.store import Store
@@ -23,7 +25,15 @@ def inspect(library: Library) -> list[Finding]:
     store = library.shared
     if not store.exists:
         return [Finding(True, Words("资料库是空的。用 python -m knowledge add 加入文件。", "The library is empty."))]
-    return [_counts(store), _originals(store), _words_index(store), _embedder(store)]
+    return [_looked(look, store) for look in (_counts, _originals, _words_index, _embedder)]
+
+
+def _looked(look: Callable[[Store], Finding], store: Store) -> Finding:
+    """What cannot be looked at is a finding as well: a broken record, a server of vectors that is down."""
+    try:
+        return look(store)
+    except ZhidaError as error:
+        return Finding(False, error.words)
 
 
 def _counts(store: Store) -> Finding:

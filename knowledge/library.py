@@ -22,7 +22,7 @@ from knowledge.embedder_base import Embedder, Unavailable, Vectors
 from knowledge.finding import Candidate, Query, find, retried
 from knowledge.reading import read_async
 from knowledge.splitter import split
-from knowledge.store import Store, StoreBusy
+from knowledge.store import Store, StoreBroken, StoreBusy
 from knowledge.tokens import cut_question
 from knowledge.worker import Worker, WorkerLost
 
@@ -77,20 +77,22 @@ class Library:
     async def add(self, incoming: Incoming, chat: str | None = None, progress: Progress = ignore) -> SourceFile:
         """Take a file in; the same bytes again change nothing, other bytes replace the origin's in one step.
 
-        Raises FileRefused. When it is cancelled, what was there stays.
+        Raises FileRefused. When it is cancelled, what was there stays, or, once it is being stored, the new file is whole.
         """
         progress(Stage.WAITING, None)
         try:
-            await self.open(progress)
-            if chat is not None:
+            if chat is None:  # a chat's own files need not wait for the shared library's vectors
+                await self.open(progress)
+            else:
                 await asyncio.to_thread(self._chats.hold)
             return await self._add(incoming, self._store(chat), progress)
-        except (Unavailable, WorkerLost, StoreBusy) as error:
+        except (Unavailable, WorkerLost, StoreBusy, StoreBroken) as error:
             raise FileRefused(error.words) from error
 
     async def remove(self, origin: str, chat: str | None = None) -> bool:
         """Delete a file, from the disk too; False where there is none of that origin. Raises StoreBusy."""
-        await self.open()
+        if chat is None:  # whose own files need not wait for the shared library's vectors
+            await self.open()
         return await asyncio.to_thread(self._store(chat).remove, rows.clean(origin))
 
     async def files(self, chat: str | None = None) -> list[SourceFile]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.words import Words
 from knowledge.base import FileRefused
+from knowledge.reading import check
 
 CHUNK = 1 << 20
 STALE_S = 24 * 3600.0
@@ -33,13 +34,14 @@ class Originals:
 
     def copy(self, source: Path) -> tuple[Path, str, int]:
         """A private copy, its SHA-256 and its size in bytes. Raises FileRefused."""
-        self._incoming.mkdir(parents=True, exist_ok=True)
+        check(source)
         copy, digest, size = self._incoming / secrets.token_hex(16), hashlib.sha256(), 0
         try:
             reading = source.open("rb")
         except (OSError, ValueError) as error:
             raise FileRefused(UNREADABLE) from error
         try:
+            self._incoming.mkdir(parents=True, exist_ok=True)
             with reading, copy.open("xb") as writing:
                 while chunk := reading.read(CHUNK):
                     digest.update(chunk)
@@ -47,7 +49,8 @@ class Originals:
                 writing.flush()
                 os.fsync(writing.fileno())
         except OSError as error:
-            copy.unlink(missing_ok=True)
+            if copy.parent.is_dir():
+                copy.unlink(missing_ok=True)
             raise FileRefused(FULL) from error
         return copy, digest.hexdigest(), size
 

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 def read(path: Path, name: str) -> Reading:
     """The file at `path`, which people call `name`. Blocks; raises FileRefused, and nothing else for any file."""
-    _check(path)
+    check(path)
     return ReadingProcess(path, name).finish()
 
 
@@ -42,11 +42,12 @@ async def read_async(path: Path, name: str) -> Reading:
 
 
 def _checked(process: "ReadingProcess") -> Reading:
-    _check(process.path)
+    check(process.path)
     return process.finish()
 
 
-def _check(path: Path) -> None:
+def check(path: Path) -> None:
+    """Refuse what is no file to be read, before anything opens it: a pipe would keep its reader for ever."""
     try:
         found = path.stat()
     except (OSError, ValueError) as error:

@@ -55,6 +55,17 @@ BUSY = Words("资料库正被另一个程序写入，请稍后再试。", "Anoth
 _log = logging.getLogger(__name__)
 
 
+BROKEN = Words(
+    "资料库的登记文件（store.json）损坏，或由别的版本写成。请从备份恢复，或移走资料库文件夹后重新加入文件。",
+    "The library's record (store.json) is broken or of another version. Restore it from a backup, or move the library's "
+    "folder away and add the files again.",
+)
+
+
+class StoreBroken(RequestError):
+    """The library on the disk cannot be read."""
+
+
 class StoreBusy(RequestError):
     """Another process keeps the library's lock."""
 
@@ -130,9 +141,11 @@ class Store:
         return self._by_origin().get(origin) if self.exists else None
 
     def state(self) -> State:
-        """What is in force now, in whatever process it was made so."""
-        text = (self.folder / "store.json").read_text(encoding="utf-8")
-        return State(**json.loads(text))
+        """What is in force now, in whatever process it was made so. Raises StoreBroken."""
+        try:
+            return State(**json.loads((self.folder / "store.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:  # cut short, or of another version
+            raise StoreBroken(BROKEN) from error
 
     def table(self) -> Any:
         """LanceDB's table that is in force; it reads the newest version by itself."""

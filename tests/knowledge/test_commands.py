@@ -78,6 +78,39 @@ def test_check_tells_what_is_wrong_and_what_to_do(folder: Path, capsys: pytest.C
     assert "请先删除、再重新加入它们" in capsys.readouterr().out
 
 
+def test_what_is_no_file_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe would never end, and a device never either: neither is opened, and nothing of them is kept."""
+    os.mkfifo(folder / "管道.txt")
+    assert run("add", str(folder), "/dev/zero") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("这不是可以读取的文件" in line for line in lines) == 2
+    assert lines[-1] == "共 4 个文件：2 个可用，2 个没有加入。"
+
+
+def test_a_broken_record_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the remedy, for every command; check reports it as what it found."""
+    run("add", str(folder))
+    (folder.parent / "library" / "shared" / "store.json").write_text('{"table": "pas', encoding="utf-8")
+    capsys.readouterr()
+    assert run("list") == 1
+    assert "请从备份恢复" in capsys.readouterr().err
+    assert run("check") == 1
+    assert "✗" in capsys.readouterr().out
+
+
+def test_check_without_the_server_of_vectors(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is looked at all the same."""
+    run("add", str(folder))
+    capsys.readouterr()
+    monkeypatch.setenv("KNOWLEDGE_EMBEDDER", "http://127.0.0.1:1/v1")
+    assert run("check") == 1
+    told = capsys.readouterr().out
+    assert "数目相符" in told
+    assert "向量服务（KNOWLEDGE_EMBEDDER）现在不能用" in told
+
+
 def test_no_command_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Chinese, and English below it."""
     assert run() == 1
