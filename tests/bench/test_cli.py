@@ -73,7 +73,7 @@ def test_open_loop(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["engines"],
-            "参数 命令 不能是 engines，可用的有：engine、app、tables、crosscheck、knowledge。用法见 python -m bench --help。",
+            "参数 命令 不能是 engines，可用的有：engine、app、tables、crosscheck、knowledge、knowledge-speed。用法见 python -m bench --help。",
         ),
         (["engine", "--jsn"], "不认识的参数 --jsn。用法见 python -m bench --help。"),
         (
